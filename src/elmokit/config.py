@@ -1,0 +1,146 @@
+"""What a model is made of: frozen dataclasses; a field's docstring is the command line's help."""
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+
+from elmokit.errors import ConfigError
+
+TokenizerName = Literal["whitespace", "words", "jieba", "characters"]
+TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
+
+Filters = tuple[tuple[int, int], ...]
+ORIGINAL_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterConfig:
+    """How a word is read by its characters."""
+
+    alphabet: Literal["bytes", "unicode"] = "bytes"
+    """Read a word as UTF-8 bytes (the AllenAI way) or as Unicode characters."""
+    characters: str = ""
+    """The Unicode characters the model knows, most frequent first; empty for bytes."""
+    max_characters: int = 50
+    """Characters a word is cut to, its two boundary marks included."""
+    dim: int = 16
+    """Width of a character's vector."""
+    filters: Filters = ORIGINAL_FILTERS
+    """Convolutions as (window width, count)."""
+    highways: int = 2
+    """Highway layers after the convolutions."""
+    activation: Literal["relu", "tanh"] = "relu"
+    """Applied to each filter's maximum."""
+
+    def __post_init__(self) -> None:
+        _at_least("max_characters", self.max_characters, 3)
+        _at_least("dim", self.dim, 1)
+        _at_least("highways", self.highways, 0)
+        if not self.filters:
+            raise ConfigError("characters.filters is empty: at least one (width, count) is needed")
+        for width, count in self.filters:
+            if not (1 <= width <= self.max_characters and count >= 1):
+                raise ConfigError(
+                    f"characters.filters has ({width}, {count}): a width goes from 1 to "
+                    f"max_characters ({self.max_characters}), a count from 1"
+                )
+        if (self.alphabet == "unicode") != bool(self.characters):
+            raise ConfigError("characters.characters lists the alphabet if, and only if, alphabet is 'unicode'")
+        if len(set(self.characters)) != len(self.characters):
+            raise ConfigError("characters.characters names a character twice")
+
+    @property
+    def n_filters(self) -> int:
+        """All filters together: the width of a word after the convolutions."""
+        return sum(count for _, count in self.filters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordConfig:
+    """A vector for each word of the vocabulary, beside the characters or instead of them."""
+
+    size: int
+    """Words in the vocabulary."""
+    dim: int = 100
+    """Width of a word's vector."""
+
+    def __post_init__(self) -> None:
+        _at_least("words.size", self.size, 1)
+        _at_least("words.dim", self.dim, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The bidirectional language model: every size of it, and how text is cut for it."""
+
+    characters: CharacterConfig | None = None
+    """The character CNN; none for a model that reads words alone."""
+    words: WordConfig | None = None
+    """Word vectors; none for a model that reads characters alone."""
+    cell: Literal["lstm", "gru"] = "lstm"
+    """The recurrent cell."""
+    layers: int = 2
+    """Recurrent layers in each direction."""
+    hidden: int = 4096
+    """Cell width D."""
+    projection: int = 512
+    """Width P that each direction puts out; equal to hidden for no projection."""
+    cell_clip: float | None = 3.0
+    """The cell state is kept within plus or minus this."""
+    projection_clip: float | None = 3.0
+    """The projected output is kept within plus or minus this."""
+    residual: bool = True
+    """Add a layer's input to its output, from the second layer on."""
+    forget_bias: float = 0.0
+    """Added to the forget gate at run time; 1.0 in models made with TensorFlow."""
+    tokenizer: TokenizerName = "words"
+    """How raw text is cut into tokens."""
+
+    def __post_init__(self) -> None:
+        if self.characters is None and self.words is None:
+            raise ConfigError("a model reads characters, words or both: neither is configured")
+        for name in ("layers", "hidden", "projection"):
+            _at_least(name, getattr(self, name), 1)
+        if self.projection > self.hidden:
+            raise ConfigError(f"projection ({self.projection}) is wider than hidden ({self.hidden})")
+        for name in ("cell_clip", "projection_clip"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} is {value}: it must be above 0, or null for none")
+
+    @property
+    def projected(self) -> bool:
+        """Whether the cell's output goes through a projection."""
+        return self.projection != self.hidden
+
+    @property
+    def width(self) -> int:
+        """Width of a contextual vector: both directions side by side."""
+        return 2 * self.projection
+
+    @property
+    def token_features(self) -> int:
+        """Width of a token before the final projection to P."""
+        characters = self.characters.n_filters if self.characters else 0
+        return characters + (self.words.dim if self.words else 0)
+
+
+def config_to_dict(config: ModelConfig) -> dict[str, Any]:
+    """The config as plain JSON values."""
+    return asdict(config)
+
+
+def config_from_dict(values: Any) -> ModelConfig:
+    """The config from plain JSON values, every type and range checked."""
+    try:
+        return msgspec.convert(values, ModelConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ConfigError(f"{name} is {value}: it must be at least {least}")

@@ -1,0 +1,25 @@
+"""What can go wrong, in the user's terms."""
+
+
+class ElmoError(Exception):
+    """The base of every error that elmokit raises on purpose: its message is one sentence meant for the user."""
+
+
+class ConfigError(ElmoError):
+    """A setting that is unknown, out of range or at odds with another."""
+
+
+class CheckpointError(ElmoError):
+    """A model on disk that is missing, damaged or not what its description says."""
+
+
+class DataError(ElmoError):
+    """Text or labels that cannot be read as what they should be."""
+
+
+class OutputError(ElmoError):
+    """A result that cannot be written where it was asked for."""
+
+
+class MissingExtraError(ElmoError):
+    """A feature whose optional dependency is not installed."""
