@@ -1,7 +1,7 @@
 """What a model is made of: frozen dataclasses; a field's docstring is the command line's help."""
 
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -12,8 +12,6 @@ TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 Filters = tuple[tuple[int, int], ...]
 ORIGINAL_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 @dataclass(frozen=True, kw_only=True)

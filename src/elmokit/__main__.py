@@ -1,0 +1,5 @@
+"""`python -m elmokit` is the same as `elmokit`."""
+
+from elmokit.cli import main
+
+main()

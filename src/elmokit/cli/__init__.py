@@ -1,0 +1,40 @@
+"""The command line: one file a command group, and the only place that prints."""
+
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from elmokit import __version__
+from elmokit.cli.convert import convert
+from elmokit.cli.embed import embed
+from elmokit.cli.info import info
+from elmokit.errors import ElmoError
+
+app = App(
+    name="elmokit",
+    help="Contextual word vectors from ELMo models: load any, embed any text, exact and fast.",
+    version=__version__,
+    result_action="return_none",
+    suppress_keyboard_interrupt=False,
+)
+for command in (embed, info, convert):
+    app.command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command: exit code 2 and one sentence for a mistake, 130 after Ctrl-C."""
+    try:
+        app(arguments, exit_on_error=False, print_error=False)
+    except (ElmoError, CycloptsError) as error:
+        _leave(f"elmokit: {error}", 2)
+    except KeyboardInterrupt:
+        _leave("elmokit: interrupted; nothing half-written is left", 130)
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        sys.stderr.close()
+        sys.exit(141)
+
+
+def _leave(message: str, code: int) -> None:
+    print(message, file=sys.stderr)
+    sys.exit(code)

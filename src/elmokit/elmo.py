@@ -1,0 +1,251 @@
+"""Class Elmo: load · embed · sentence_vectors · save."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from elmokit.checkpoints import read_checkpoint, write_checkpoint
+from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.config import ModelConfig
+from elmokit.embedder import Layers, Sentence, Vectors
+from elmokit.errors import ConfigError, DataError
+from elmokit.model.bilm import BiLM, State
+from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.tokenizers import get_tokenizer
+from elmokit.text.vocabulary import BOS, EOS
+from elmokit.text.words import WordEncoder
+
+Precision = Literal["fp32"]
+Pooling = Literal["mean", "max"]
+BOUNDS = 2  # every sentence stands between <S> and </S>
+CHUNK_BATCHES = 8  # a stream is sorted by length within so many batches
+
+
+def load(
+    source: str | Path,
+    *,
+    precision: Precision = "fp32",
+    device: str | torch.device = "cpu",
+    stateful: bool = False,
+    batch_tokens: int = 4096,
+) -> "Elmo":
+    """Load a model from a folder or file in any supported format."""
+    if precision not in get_args(Precision):
+        raise ConfigError(f"unknown precision {precision!r}: known are {', '.join(get_args(Precision))}")
+    checkpoint = read_checkpoint(Path(source).expanduser())
+    return Elmo(checkpoint, device=device, stateful=stateful, batch_tokens=batch_tokens)
+
+
+class Elmo:
+    """A bidirectional language model that gives every token of a sentence its contextual vectors."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        device: str | torch.device = "cpu",
+        stateful: bool = False,
+        batch_tokens: int = 4096,
+    ) -> None:
+        if batch_tokens < 1:
+            raise ConfigError(f"batch_tokens is {batch_tokens}: it must be at least 1")
+        self.config: ModelConfig = checkpoint.config
+        self.vocabulary = checkpoint.vocabulary
+        self.source = checkpoint.source
+        self.stateful = stateful
+        self.batch_tokens = batch_tokens
+        self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
+        self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
+        self.bilm = _build(checkpoint).to(_device(device))
+        self._state: State | None = None
+
+    @property
+    def width(self) -> int:
+        """Width of a vector: both directions side by side."""
+        return self.config.width
+
+    @property
+    def layer_count(self) -> int:
+        """Layers a token has: its context-free vector and one for each recurrent layer."""
+        return self.config.layers + 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.bilm.parameters()).device
+
+    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
+        """One array a sentence, (tokens, width), or (layers, tokens, width) for `layers="all"`.
+
+        A sentence is a list of tokens, or a str that the model's own tokenizer cuts. `layers` is "average", "top",
+        "all" or a layer's number, 0 being the context-free token vectors. With `stateful=True` the call is one batch:
+        sentence k goes on from where sentence k of the last call ended, as in the original code.
+        """
+        self._warn_of_flat_list(sentences)
+        return list(self._embed_chunks(self._chunks(sentences, whole=self.stateful), layers))
+
+    def embed_stream(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> Iterator[Vectors]:
+        """What `embed` gives, in order, in memory that does not grow with the number of sentences.
+
+        With `stateful=True` every sentence is a batch of its own and goes on from where the last one ended.
+        """
+        chunks = ([tokens] for tokens in self._tokenized(sentences)) if self.stateful else self._chunks(sentences)
+        return self._embed_chunks(chunks, layers)
+
+    def sentence_vectors(
+        self, sentences: Iterable[Sentence], *, pooling: Pooling = "mean", layers: Layers = "average"
+    ) -> Vectors:
+        """One vector a sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
+        if pooling not in get_args(Pooling):
+            raise ConfigError(f"unknown pooling {pooling!r}: known are {', '.join(get_args(Pooling))}")
+        if layers == "all":
+            raise ConfigError("sentence vectors are made of one layer or mix: 'all' is not one")
+        pool = np.mean if pooling == "mean" else np.max
+        empty = np.zeros(self.width, np.float32)
+        pooled = [
+            pool(vectors, axis=0) if len(vectors) else empty for vectors in self.embed_stream(sentences, layers=layers)
+        ]
+        return np.stack(pooled) if pooled else np.zeros((0, self.width), np.float32)
+
+    def reset_state(self) -> None:
+        """Forget what earlier calls left behind; of use with `stateful=True` alone."""
+        self._state = None
+
+    def checkpoint(self) -> Checkpoint:
+        """The model as it stands, to be written in any format."""
+        weights = {name: weight.detach().cpu() for name, weight in self.bilm.state_dict().items()}
+        return Checkpoint(self.config, weights, self.vocabulary, self.source)
+
+    def save(self, folder: str | Path, *, half: bool = False, overwrite: bool = False) -> None:
+        """Write the model in elmokit's own format; `half` stores 16-bit numbers."""
+        write_checkpoint(self.checkpoint(), Path(folder), half=half, overwrite=overwrite)
+
+    def tokenize(self, sentences: Iterable[Sentence]) -> list[list[str]]:
+        """The tokens that `embed` gives vectors for, sentence by sentence."""
+        return list(self._tokenized(sentences))
+
+    def _warn_of_flat_list(self, sentences: Iterable[Sentence]) -> None:
+        """Warn when a list of words is passed for a list of sentences."""
+        if not isinstance(sentences, list | tuple) or len(sentences) < 2:
+            return
+        if all(isinstance(item, str) and len(self.tokenizer(item)) == 1 for item in sentences):
+            warnings.warn("every sentence is one word: if they are one sentence, pass it as [tokens]", stacklevel=3)
+
+    def _tokenized(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
+        if isinstance(sentences, str | bytes):
+            raise DataError("sentences came as one string: put it in a list, embed([text])")
+        for number, sentence in enumerate(sentences):
+            yield self._tokens(sentence, number)
+
+    def _tokens(self, sentence: Sentence, number: int) -> list[str]:
+        if isinstance(sentence, str):
+            return [token.text for token in self.tokenizer(sentence)]
+        if not isinstance(sentence, Sequence | np.ndarray) or isinstance(sentence, bytes):
+            raise DataError(f"sentence {number} is {sentence!r}: expected a str or a list of tokens")
+        for position, token in enumerate(sentence):
+            if not isinstance(token, str):
+                raise DataError(f"token {position} of sentence {number} is {token!r}: expected a str")
+        return list(sentence)
+
+    def _chunks(self, sentences: Iterable[Sentence], *, whole: bool = False) -> Iterator[list[list[str]]]:
+        """Tokenised sentences, in groups large enough to be sorted by length to advantage."""
+        chunk: list[list[str]] = []
+        size = 0
+        for tokens in self._tokenized(sentences):
+            chunk.append(tokens)
+            size += len(tokens) + BOUNDS
+            if size >= CHUNK_BATCHES * self.batch_tokens and not whole:
+                yield chunk
+                chunk, size = [], 0
+        if chunk:
+            yield chunk
+
+    def _embed_chunks(self, chunks: Iterable[list[list[str]]], layers: Layers) -> Iterator[Vectors]:
+        self._check_layers(layers)
+        return (vectors for chunk in chunks for vectors in self._embed_chunk(chunk, layers))
+
+    def _check_layers(self, layers: Layers) -> None:
+        known = layers in ("average", "top", "all") if isinstance(layers, str) else layers in range(self.layer_count)
+        if not known or isinstance(layers, bool):
+            raise ConfigError(
+                f"unknown layers {layers!r}: this model has 'average', 'top', 'all' and 0 to {self.layer_count - 1}"
+            )
+
+    def _embed_chunk(self, chunk: list[list[str]], layers: Layers) -> list[Vectors]:
+        batches = batch_by_tokens([len(tokens) + BOUNDS for tokens in chunk], self.batch_tokens)
+        results = (self._embed_batch([chunk[i] for i in batch], batch, layers) for batch in batches)
+        return in_original_order(batches, results)
+
+    def _embed_batch(self, batch: list[list[str]], rows: list[int], layers: Layers) -> list[Vectors]:
+        """Vectors of sentences sorted by falling length; rows are their places in the call."""
+        lengths = [len(tokens) + BOUNDS for tokens in batch]
+        with torch.inference_mode():
+            outputs = self._select(self.run([[BOS, *tokens, EOS] for tokens in batch], rows), layers).cpu().numpy()
+        ends = accumulate(lengths)
+        return [outputs[..., end - n + 1 : end - 1, :].copy() for n, end in zip(lengths, ends, strict=True)]
+
+    def _select(self, outputs: Tensor, layers: Layers) -> Tensor:
+        if layers == "all":
+            return outputs
+        if layers == "average":
+            return outputs.mean(dim=0)
+        return outputs[-1 if layers == "top" else layers]
+
+    def run(self, batch: list[list[str]], rows: list[int] | None = None) -> Tensor:
+        """Every layer of every token, (L + 1, N, 2P), of sentences with their bounds, longest first."""
+        x = self.token_vectors([word for tokens in batch for word in tokens])  # (N, P)
+        lengths = [len(tokens) for tokens in batch]
+        if not self.stateful or rows is None:
+            return self._layers(x, lengths, None)[0]
+        state = self._state_of(max(rows) + 1)
+        outputs, last = self._layers(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
+        state.h[:, :, rows], state.c[:, :, rows] = last.h, last.c
+        return outputs
+
+    def _layers(self, x: Tensor, lengths: list[int], state: State | None) -> tuple[Tensor, State]:
+        outputs: tuple[Tensor, State] = self.bilm(x, lengths, state)
+        return outputs
+
+    def token_vectors(self, words: list[str]) -> Tensor:
+        """The context-free vectors, (N, P); every distinct word is computed once."""
+        distinct = dict.fromkeys(words)
+        places = {word: place for place, word in enumerate(distinct)}
+        ids = self.encoder.encode(list(distinct))
+        table: Tensor = self.bilm.tokens(
+            *(None if part is None else torch.from_numpy(part).to(self.device) for part in ids)
+        )
+        return table[torch.tensor([places[word] for word in words], device=self.device)]
+
+    def _state_of(self, rows: int) -> State:
+        """The running state, grown with zeros to at least so many rows."""
+        known = 0 if self._state is None else self._state.h.shape[2]
+        if self._state is None or known < rows:
+            fresh = self.bilm.zero_state(max(known, rows))
+            if self._state is not None:
+                fresh.h[:, :, :known], fresh.c[:, :, :known] = self._state
+            self._state = fresh
+        return self._state
+
+
+def _build(checkpoint: Checkpoint) -> BiLM:
+    """The module with the checkpoint's weights, which are taken over rather than copied."""
+    with torch.device("meta"):
+        bilm = BiLM(checkpoint.config)
+    bilm.load_state_dict(checkpoint.weights, assign=True)
+    return bilm.eval().requires_grad_(False)
+
+
+def _device(name: str | torch.device) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"device {str(name)!r} cannot be used here: {reason}") from None
+    return device

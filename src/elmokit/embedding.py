@@ -1,0 +1,76 @@
+"""ELMo as a layer of one's own torch model."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from elmokit.elmo import BOUNDS, Elmo
+from elmokit.embedder import Sentence
+from elmokit.errors import ConfigError
+from elmokit.model.mix import MixKind, ScalarMix
+from elmokit.text.batches import in_original_order
+from elmokit.text.vocabulary import BOS, EOS
+
+Trainable = Literal["mix", "top", "all"]
+
+
+class ElmoEmbedding(nn.Module):
+    """Sentences → one padded tensor for each mix, (B, T, width), and a mask, (B, T), True for a real token.
+
+    `trainable` decides what learns: "mix" the layer weights alone, "top" also the last recurrent layer of each
+    direction, "all" the whole model. `dropout` falls on the mixed vectors.
+    """
+
+    def __init__(
+        self,
+        elmo: Elmo,
+        *,
+        mixes: int = 1,
+        dropout: float = 0.5,
+        trainable: Trainable = "mix",
+        kind: MixKind = "learned",
+        fixed: Sequence[float] | None = None,
+        layer_norm: bool = False,
+    ) -> None:
+        super().__init__()
+        if trainable not in get_args(Trainable):
+            raise ConfigError(f"unknown trainable {trainable!r}: known are {', '.join(get_args(Trainable))}")
+        if mixes < 1:
+            raise ConfigError(f"mixes is {mixes}: at least one is needed")
+        if elmo.stateful:
+            raise ConfigError("a stateful model cannot be a layer: load it with stateful=False")
+        self.elmo, self.trainable = elmo, trainable
+        self.bilm = elmo.bilm
+        self.mixes = nn.ModuleList(
+            ScalarMix(elmo.layer_count, kind=kind, fixed=fixed, layer_norm=layer_norm) for _ in range(mixes)
+        )
+        self.dropout = nn.Dropout(dropout)
+        self._choose_trainable()
+        self.mixes.to(elmo.device)
+
+    def _choose_trainable(self) -> None:
+        self.bilm.requires_grad_(self.trainable == "all")
+        if self.trainable == "top":
+            self.bilm.forward_layers[-1].requires_grad_(True)
+            self.bilm.backward_layers[-1].requires_grad_(True)
+
+    def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, ...]:
+        """Each mix's vectors, then the mask."""
+        tokens = self.elmo.tokenize(sentences)
+        layers, mask = self._padded_layers(tokens)  # (L, B, T, width), (B, T)
+        outputs = [self.dropout(mix(layers)) * mask[..., None] for mix in self.mixes]
+        return (*outputs, mask)
+
+    def _padded_layers(self, sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
+        order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
+        lengths = [len(sentences[i]) for i in order]
+        with torch.set_grad_enabled(torch.is_grad_enabled() and self.trainable != "mix"):
+            outputs = self.elmo.run([[BOS, *sentences[i], EOS] for i in order])  # (L, N, width)
+        parts = outputs.split([length + BOUNDS for length in lengths], dim=1)
+        inner = in_original_order([order], [[part[:, 1:-1].transpose(0, 1) for part in parts]])  # each (T, L, width)
+        padded = nn.utils.rnn.pad_sequence(inner, batch_first=True)  # (B, T, L, width)
+        in_order = torch.tensor([len(tokens) for tokens in sentences], device=outputs.device)
+        mask = torch.arange(padded.shape[1], device=outputs.device) < in_order[:, None]
+        return padded.permute(2, 0, 1, 3), mask

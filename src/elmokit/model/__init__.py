@@ -1,0 +1,1 @@
+"""IDS → LAYERS → MIX: the arithmetic of the bidirectional language model."""

@@ -1,0 +1,38 @@
+"""From words to the ids that a model reads."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.config import ModelConfig
+from elmokit.errors import ConfigError
+from elmokit.text.characters import character_encoder
+from elmokit.text.vocabulary import Vocabulary
+
+
+class WordIds(NamedTuple):
+    """What the model reads of each word; None for what it does not read."""
+
+    char_ids: NDArray[np.int64] | None
+    """(N, C)"""
+    word_ids: NDArray[np.int64] | None
+    """(N,)"""
+
+
+class WordEncoder:
+    """Turns words into character ids, vocabulary ids or both, as the model's config asks."""
+
+    def __init__(self, config: ModelConfig, vocabulary: Vocabulary | None) -> None:
+        if config.words and vocabulary is None:
+            raise ConfigError("a model that reads word vectors needs its vocabulary")
+        self.characters = character_encoder(config.characters) if config.characters else None
+        self.vocabulary = vocabulary if config.words else None
+
+    def encode(self, words: Sequence[str]) -> WordIds:
+        """The ids of each word."""
+        return WordIds(
+            None if self.characters is None else self.characters.encode(words),
+            None if self.vocabulary is None else self.vocabulary.encode(words),
+        )

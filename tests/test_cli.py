@@ -1,0 +1,265 @@
+"""The commands as a user runs them: in a process of their own where that matters."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+from conftest import GOLDEN
+
+import elmokit
+from elmokit.cli import main
+from elmokit.vectors import read_vectors
+
+TEXT = "The bank of the river .\n\nShe went to the bank .\n今天 天气 很 好 。\n"
+ENDINGS = [".h5", ".npz", ".safetensors", ".parquet"]
+
+
+def run(*arguments, **settings) -> subprocess.CompletedProcess:
+    """The command in a process of its own."""
+    settings = {"capture_output": True, "text": True, "timeout": 300} | settings
+    return subprocess.run([sys.executable, "-m", "elmokit", *map(str, arguments)], check=False, **settings)
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    return tmp_path / "text.txt"
+
+
+def fails(capsys, *arguments) -> str:
+    """The one sentence on standard error of a command that must exit with 2."""
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    output = capsys.readouterr()
+    assert caught.value.code == 2
+    assert output.out == ""
+    assert output.err.startswith("elmokit: ")
+    assert output.err.count("\n") == 1
+    return output.err
+
+
+class TestEmbed:
+    @pytest.mark.parametrize("ending", ENDINGS)
+    @pytest.mark.parametrize("layers", ["average", "top", "all", "0"])
+    def test_vectors_are_those_of_python(self, text, tmp_path, model_folder, ending, layers, capsys):
+        out = tmp_path / f"vectors{ending}"
+        main(["embed", str(text), "--model", str(model_folder), "-o", str(out), "--layers", layers])
+        assert capsys.readouterr().out == f"{out}: 4 sentences\n"
+        expected = elmokit.load(model_folder).embed(
+            TEXT.split("\n")[:-1], layers=int(layers) if layers.isdecimal() else layers
+        )
+        for found, wanted in zip(read_vectors(out), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+    def test_index_of_sentences(self, text, tmp_path, model_folder):
+        main(["embed", str(text), "-m", str(model_folder), "-o", str(tmp_path / "v.h5")])
+        with h5py.File(tmp_path / "v.h5") as file:
+            index = json.loads(file["sentence_to_index"][0])
+        assert index == {sentence: str(number) for number, sentence in enumerate(TEXT.split("\n")[:-1])}
+
+    def test_standard_input(self, tmp_path, model_folder):
+        done = run("embed", "-", "-m", model_folder, "-o", tmp_path / "v.npz", input=TEXT, encoding="utf-8")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert len(list(read_vectors(tmp_path / "v.npz"))) == 4
+
+    def test_split_and_tokenizer(self, tmp_path, model_folder):
+        (tmp_path / "raw.txt").write_text(
+            "\ufeffMr. Bennet came in.\r\nHe sat\r\ndown.\r\n\r\n“好。”他说。走了！", "utf-8"
+        )
+        arguments = ["embed", str(tmp_path / "raw.txt"), "-m", str(model_folder), "--split"]
+        main([*arguments, "-o", str(tmp_path / "v.h5"), "--tokenizer", "characters"])
+        with h5py.File(tmp_path / "v.h5") as file:
+            sentences = list(json.loads(file["sentence_to_index"][0]))
+            lengths = [file[str(number)].shape[0] for number in range(len(sentences))]
+        assert sentences[:2] == ["Mr. Bennet came in.", "He sat\ndown."]
+        assert lengths[-1] == 3  # 走 了 ！
+
+    def test_empty_file_gives_an_empty_result(self, tmp_path, model_folder):
+        (tmp_path / "empty.txt").touch()
+        for ending in ENDINGS:
+            main(["embed", str(tmp_path / "empty.txt"), "-m", str(model_folder), "-o", str(tmp_path / f"v{ending}")])
+            assert list(read_vectors(tmp_path / f"v{ending}")) == []
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            (["--layers", "7"], "unknown layers 7"),
+            (["--layers", "best"], "unknown layers 'best'"),
+            (["--model", "missing"], "missing: there is no such file"),
+            (["--tokenizer", "spaces"], "spaces"),
+            (["--precision", "fp3"], "fp3"),
+            (["--batch-tokens", "0"], "batch_tokens is 0"),
+            (["--device", "toaster"], "toaster"),
+            (["-o", "vectors.txt"], "unknown ending '.txt'"),
+            (["-o", "missing/vectors.h5"], "No such file or directory"),
+            (["--nonsense"], "nonsense"),
+        ],
+    )
+    def test_mistakes(self, text, tmp_path, model_folder, capsys, changes, message, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        options = {"--model": str(model_folder), "-o": "vectors.h5"}
+        options.update(dict([changes]) if len(changes) == 2 else {changes[0]: ""})
+        arguments = [part for option in options.items() for part in option if part]
+        assert message in fails(capsys, "embed", text.name, *arguments)
+        assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+    def test_not_utf8(self, tmp_path, model_folder, capsys):
+        (tmp_path / "latin.txt").write_bytes("fine\ncafé\n".encode("latin-1"))
+        message = fails(capsys, "embed", tmp_path / "latin.txt", "-m", model_folder, "-o", tmp_path / "v.h5")
+        assert "latin.txt: line 2 is not UTF-8" in message
+        assert [path.name for path in tmp_path.iterdir()] == ["latin.txt"]
+
+    def test_input_missing(self, tmp_path, model_folder, capsys):
+        for source in ("missing.txt", "."):
+            message = fails(capsys, "embed", tmp_path / source, "-m", model_folder, "-o", tmp_path / "v.h5")
+            assert "cannot be read" in message
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("ending", ENDINGS)
+    def test_full_disk(self, tmp_path, model_folder, ending):
+        """Files may grow to 100 kB and no further."""
+        text = "".join(f"number {number} of many\n" for number in range(3000))
+        (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+        done = run(
+            *("embed", tmp_path / "text.txt", "-m", model_folder, "-o", tmp_path / f"v{ending}"),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000)),
+        )
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith(f"elmokit: {tmp_path / f'v{ending}'}: cannot be written: ")
+        assert done.stderr.count("\n") == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_read_only_folder(self, text, tmp_path, model_folder, capsys):
+        locked = tmp_path / "locked"
+        locked.mkdir(mode=0o500)
+        assert "Permission denied" in fails(capsys, "embed", text, "-m", model_folder, "-o", locked / "v.h5")
+
+    def test_read_only_disk(self, text, model_folder, capsys):
+        """/proc is a file system that takes no new files, root or not."""
+        message = fails(capsys, "embed", text, "-m", model_folder, "-o", "/proc/v.h5")
+        assert "/proc/v.h5: cannot be written" in message
+
+    def test_ctrl_c_leaves_nothing(self, tmp_path, model_folder):
+        command = [sys.executable, "-m", "elmokit", "embed", "-", "-m", model_folder, "-o", tmp_path / "v.h5"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".v.h5*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(2)  # past the imports, waiting for text
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert error == b"elmokit: interrupted; nothing half-written is left\n"
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestInfo:
+    def test_facts(self, model_folder, capsys):
+        main(["info", str(model_folder)])
+        facts = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+        elmo = elmokit.load(model_folder)
+        assert facts["parameters"].strip() == f"{sum(p.numel() for p in elmo.bilm.parameters()):,}"
+        assert facts["recurrent"].strip() == "2 × LSTM 24 → 10, each direction"
+        assert facts["format"].strip() == f"allenai ({model_folder / 'weights.hdf5'})"
+
+    def test_options_that_do_not_match(self, tmp_path, capsys):
+        folder = shutil.copytree(GOLDEN / "base", tmp_path / "base")
+        shutil.copy(GOLDEN / "three_layers" / "options.json", folder / "options.json")
+        message = fails(capsys, "info", folder)
+        assert "'RNN_0/RNN/MultiRNNCell/Cell2/LSTMCell/W_0' is missing" in message
+
+    def test_options_that_are_not_json(self, tmp_path, capsys):
+        folder = shutil.copytree(GOLDEN / "base", tmp_path / "base")
+        (folder / "options.json").write_text("lstm: 4096")
+        assert "options.json: not JSON" in fails(capsys, "info", folder)
+
+    def test_truncated_weights(self, tmp_path, capsys):
+        folder = shutil.copytree(GOLDEN / "base", tmp_path / "base")
+        content = (folder / "weights.hdf5").read_bytes()
+        (folder / "weights.hdf5").write_bytes(content[: len(content) // 2])
+        assert "weights.hdf5: cannot be read as HDF5" in fails(capsys, "info", folder)
+
+
+class TestConvert:
+    def test_there_and_back(self, model_folder, tmp_path, capsys):
+        main(["convert", str(model_folder), str(tmp_path / "native")])
+        main(["convert", str(tmp_path / "native"), str(tmp_path / "allenai"), "--to", "allenai"])
+        assert "written in allenai format" in capsys.readouterr().out
+        for one, other in zip(
+            *(elmokit.load(place).embed([["a", "bank"]]) for place in (model_folder, tmp_path / "allenai")), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
+
+    def test_mistakes(self, model_folder, tmp_path, capsys):
+        assert "onnx" in fails(capsys, "convert", model_folder, tmp_path / "new", "--to", "onnx")
+        assert "half precision" in fails(capsys, "convert", model_folder, tmp_path / "new", "--to", "allenai", "--half")
+        assert "not empty" in fails(capsys, "convert", model_folder, model_folder)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("to", ["native", "allenai"])
+    def test_full_disk(self, model_folder, tmp_path, to):
+        done = run(
+            *("convert", model_folder, tmp_path / "new", "--to", to),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, 8_000)),
+        )
+        assert done.returncode == 2, done.stderr
+        assert "the model cannot be written here" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestFrontDoor:
+    def test_import_leaves_torch_alone(self):
+        code = "import sys, elmokit; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+    @pytest.mark.parametrize("command", [[], ["embed"], ["info"], ["convert"]])
+    def test_help_needs_no_heavy_import(self, command):
+        code = (
+            "import sys\nfrom elmokit.cli import main\n"
+            f"main({[*command, '--help']})\n"
+            "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "Usage: elmokit" in done.stdout
+        assert not command or "Example: elmokit" in done.stdout
+
+    def test_version(self, capsys):
+        main(["--version"])
+        assert capsys.readouterr().out.strip() == elmokit.__version__
+
+    def test_unknown_command(self, capsys):
+        assert "embd" in fails(capsys, "embd")
+
+    def test_public_names(self):
+        assert set(dir(elmokit)) == {"load", "Elmo", "ElmoEmbedding", "ScalarMix", "__version__"}
+        for name in dir(elmokit):
+            assert getattr(elmokit, name)
+        with pytest.raises(AttributeError, match="nonsense"):
+            _ = elmokit.nonsense
+
+
+def test_memory_does_not_grow_with_the_input(tmp_path, model_folder):
+    """200,000 short sentences take at most 300 MB more than the model and the libraries do for a hundred."""
+    peaks = []
+    for count in (100, 200_000):
+        lines = "".join(f"sentence {number} is short .\n" for number in range(count))
+        done = run(
+            *("embed", "-", "-m", model_folder, "-o", tmp_path / "v.h5", "--tokenizer", "whitespace"),
+            input=lines,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        peaks.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)
+        (tmp_path / "v.h5").unlink()
+    assert peaks[1] - peaks[0] < 300, peaks
