@@ -12,6 +12,13 @@ from elmokit.model.packing import pack
 from elmokit.model.tokens import CharacterCnn
 from elmokit.text.characters import character_encoder
 
+
+def token_vectors(elmo, words):
+    """Through the modules themselves, gradients and all."""
+    ids = elmo.encoder.encode(words)
+    return elmo.bilm.tokens(*(None if part is None else torch.from_numpy(part) for part in ids))
+
+
 LAYERS = torch.randn(3, 2, 4, 5, generator=torch.Generator().manual_seed(0))  # (L, B, T, D)
 
 
@@ -58,7 +65,7 @@ def test_padding_windows_count_in_the_maximum():
 
 def test_batch_mates_and_order_change_nothing(config):
     elmo = random_elmo(config)
-    long, short = elmo.token_vectors(["One", "bank", "river", "bank"]), elmo.token_vectors(["One", "bank"])
+    long, short = token_vectors(elmo, ["One", "bank", "river", "bank"]), token_vectors(elmo, ["One", "bank"])
     together, _ = elmo.bilm(torch.cat([long, short]), [4, 2])
     torch.testing.assert_close(together[:, :4], elmo.bilm(long, [4])[0], atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(together[:, 4:], elmo.bilm(short, [2])[0], atol=1e-6, rtol=1e-5)
@@ -67,7 +74,7 @@ def test_batch_mates_and_order_change_nothing(config):
 def test_state_goes_on_where_it_ended(config):
     """The forward layers over one sequence equal two runs over its halves with the state handed on."""
     elmo = random_elmo(config)
-    x = elmo.token_vectors("The bank of the river was steep".split())
+    x = token_vectors(elmo, "The bank of the river was steep".split())
     whole, end = elmo.bilm(x, [7])
     _, middle = elmo.bilm(x[:3], [3])
     second, last = elmo.bilm(x[3:], [4], middle)
@@ -80,7 +87,7 @@ def test_state_goes_on_where_it_ended(config):
 def test_every_parameter_gets_a_gradient(config):
     elmo = random_elmo(config)
     elmo.bilm.requires_grad_(True)
-    x = elmo.token_vectors([*"The bank of the river".split(), "One"])
+    x = token_vectors(elmo, [*"The bank of the river".split(), "One"])
     layers, _ = elmo.bilm(x, [5, 1])
     layers.square().sum().backward()
     assert [name for name, weight in elmo.bilm.named_parameters() if weight.grad is None] == []

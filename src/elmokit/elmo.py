@@ -1,7 +1,7 @@
 """Class Elmo: load · embed · sentence_vectors · save."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, get_args
@@ -16,12 +16,14 @@ from elmokit.config import ModelConfig
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.errors import ConfigError, DataError
 from elmokit.model.bilm import BiLM, State
+from elmokit.model.cache import TokenCache
+from elmokit.model.engine import Engine
+from elmokit.model.linear import Precision
 from elmokit.text.batches import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS
 from elmokit.text.words import WordEncoder
 
-Precision = Literal["fp32"]
 Pooling = Literal["mean", "max"]
 BOUNDS = 2  # every sentence stands between <S> and </S>
 CHUNK_BATCHES = 8  # a stream is sorted by length within so many batches
@@ -33,13 +35,18 @@ def load(
     precision: Precision = "fp32",
     device: str | torch.device = "cpu",
     stateful: bool = False,
-    batch_tokens: int = 4096,
+    batch_tokens: int = 8192,
+    token_cache_mb: float = 64,
 ) -> "Elmo":
     """Load a model from a folder or file in any supported format."""
-    if precision not in get_args(Precision):
-        raise ConfigError(f"unknown precision {precision!r}: known are {', '.join(get_args(Precision))}")
-    checkpoint = read_checkpoint(Path(source).expanduser())
-    return Elmo(checkpoint, device=device, stateful=stateful, batch_tokens=batch_tokens)
+    return Elmo(
+        read_checkpoint(Path(source).expanduser()),
+        precision=precision,
+        device=device,
+        stateful=stateful,
+        batch_tokens=batch_tokens,
+        token_cache_mb=token_cache_mb,
+    )
 
 
 class Elmo:
@@ -49,12 +56,17 @@ class Elmo:
         self,
         checkpoint: Checkpoint,
         *,
+        precision: Precision = "fp32",
         device: str | torch.device = "cpu",
         stateful: bool = False,
-        batch_tokens: int = 4096,
+        batch_tokens: int = 8192,
+        token_cache_mb: float = 64,
     ) -> None:
         if batch_tokens < 1:
             raise ConfigError(f"batch_tokens is {batch_tokens}: it must be at least 1")
+        if token_cache_mb < 0:
+            raise ConfigError(f"token_cache_mb is {token_cache_mb}: it cannot be negative")
+        _check_precision(precision, checkpoint.config, _device(device))
         self.config: ModelConfig = checkpoint.config
         self.vocabulary = checkpoint.vocabulary
         self.source = checkpoint.source
@@ -63,6 +75,9 @@ class Elmo:
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
         self.bilm = _build(checkpoint).to(_device(device))
+        self.engine = Engine(self.bilm, precision)
+        self.cache = TokenCache(checkpoint.config.projection, token_cache_mb)
+        self._cached_for: object = None
         self._state: State | None = None
 
     @property
@@ -79,6 +94,11 @@ class Elmo:
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.bilm.parameters()).device
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the engine runs; elsewhere the module itself does."""
+        return self.device.type == "cpu"
 
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
         """One array a sentence, (tokens, width), or (layers, tokens, width) for `layers="all"`.
@@ -186,7 +206,7 @@ class Elmo:
         """Vectors of sentences sorted by falling length; rows are their places in the call."""
         lengths = [len(tokens) + BOUNDS for tokens in batch]
         with torch.inference_mode():
-            outputs = self._select(self.run([[BOS, *tokens, EOS] for tokens in batch], rows), layers).cpu().numpy()
+            outputs = self._select(self._run([[BOS, *tokens, EOS] for tokens in batch], rows), layers).cpu().numpy()
         ends = accumulate(lengths)
         return [outputs[..., end - n + 1 : end - 1, :].copy() for n, end in zip(lengths, ends, strict=True)]
 
@@ -197,30 +217,55 @@ class Elmo:
             return outputs.mean(dim=0)
         return outputs[-1 if layers == "top" else layers]
 
-    def run(self, batch: list[list[str]], rows: list[int] | None = None) -> Tensor:
+    def _run(self, batch: list[list[str]], rows: list[int]) -> Tensor:
         """Every layer of every token, (L + 1, N, 2P), of sentences with their bounds, longest first."""
-        x = self.token_vectors([word for tokens in batch for word in tokens])  # (N, P)
-        lengths = [len(tokens) for tokens in batch]
-        if not self.stateful or rows is None:
+        x, lengths = self._flat_vectors(batch, self._cached_vectors), [len(tokens) for tokens in batch]
+        if not self.stateful:
             return self._layers(x, lengths, None)[0]
         state = self._state_of(max(rows) + 1)
         outputs, last = self._layers(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
-        state.h[:, :, rows], state.c[:, :, rows] = last.h, last.c
+        state.h[:, :, rows], state.c[:, :, rows] = last
         return outputs
 
     def _layers(self, x: Tensor, lengths: list[int], state: State | None) -> tuple[Tensor, State]:
-        outputs: tuple[Tensor, State] = self.bilm(x, lengths, state)
+        run = self.engine.layers if self.on_cpu else self.bilm
+        outputs: tuple[Tensor, State] = run(x, lengths, state)
         return outputs
 
-    def token_vectors(self, words: list[str]) -> Tensor:
-        """The context-free vectors, (N, P); every distinct word is computed once."""
-        distinct = dict.fromkeys(words)
-        places = {word: place for place, word in enumerate(distinct)}
-        ids = self.encoder.encode(list(distinct))
-        table: Tensor = self.bilm.tokens(
-            *(None if part is None else torch.from_numpy(part).to(self.device) for part in ids)
-        )
-        return table[torch.tensor([places[word] for word in words], device=self.device)]
+    def run(self, batch: list[list[str]], *, gradients: bool) -> Tensor:
+        """Every layer of every token, (L + 1, N, 2P), of sentences with their bounds, longest first."""
+        lengths = [len(tokens) for tokens in batch]
+        if gradients:
+            layers: Tensor = self.bilm(self._flat_vectors(batch, self._computed_vectors), lengths)[0]
+            return layers
+        with torch.inference_mode():
+            frozen, _ = self._layers(self._flat_vectors(batch, self._cached_vectors), lengths, None)
+        return frozen.clone()  # a tensor that autograd may keep
+
+    def _flat_vectors(self, batch: list[list[str]], vectors_of: Callable[[list[str]], Tensor]) -> Tensor:
+        """The context-free vectors of all tokens end to end, (N, P); every distinct word is computed once."""
+        words = [word for tokens in batch for word in tokens]
+        places = {word: place for place, word in enumerate(dict.fromkeys(words))}
+        return vectors_of(list(places))[torch.tensor([places[word] for word in words], device=self.device)]
+
+    def _cached_vectors(self, words: list[str]) -> Tensor:
+        """The vectors of distinct words, from the cache or by the engine."""
+        if not self.on_cpu:
+            return self._computed_vectors(words)
+        tokens = self.engine.prepared.tokens
+        if self._cached_for is not tokens:
+            self.cache.clear()
+            self._cached_for = tokens
+        return self.cache.lookup(words, lambda new: tokens(*self._ids(new)))
+
+    def _computed_vectors(self, words: list[str]) -> Tensor:
+        """The vectors of distinct words, by the module itself."""
+        vectors: Tensor = self.bilm.tokens(*self._ids(words))
+        return vectors
+
+    def _ids(self, words: list[str]) -> list[Tensor | None]:
+        ids = self.encoder.encode(words)
+        return [None if part is None else torch.from_numpy(part).to(self.device) for part in ids]
 
     def _state_of(self, rows: int) -> State:
         """The running state, grown with zeros to at least so many rows."""
@@ -249,3 +294,10 @@ def _device(name: str | torch.device) -> torch.device:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"device {str(name)!r} cannot be used here: {reason}") from None
     return device
+
+
+def _check_precision(precision: str, config: ModelConfig, device: torch.device) -> None:
+    if precision not in get_args(Precision):
+        raise ConfigError(f"unknown precision {precision!r}: known are {', '.join(get_args(Precision))}")
+    if precision == "int8" and (config.cell != "lstm" or device.type != "cpu"):
+        raise ConfigError("precision 'int8' is for LSTM models on a CPU")

@@ -66,8 +66,8 @@ class ElmoEmbedding(nn.Module):
     def _padded_layers(self, sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
         order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
         lengths = [len(sentences[i]) for i in order]
-        with torch.set_grad_enabled(torch.is_grad_enabled() and self.trainable != "mix"):
-            outputs = self.elmo.run([[BOS, *sentences[i], EOS] for i in order])  # (L, N, width)
+        bounded = [[BOS, *sentences[i], EOS] for i in order]
+        outputs = self.elmo.run(bounded, gradients=torch.is_grad_enabled() and self.trainable != "mix")  # (L, N, width)
         parts = outputs.split([length + BOUNDS for length in lengths], dim=1)
         inner = in_original_order([order], [[part[:, 1:-1].transpose(0, 1) for part in parts]])  # each (T, L, width)
         padded = nn.utils.rnn.pad_sequence(inner, batch_first=True)  # (B, T, L, width)

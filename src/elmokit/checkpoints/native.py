@@ -75,6 +75,7 @@ def _read_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> dict[str,
         with safe_open(path, framework="pt") as file:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
             check_shapes(path, found, expected, described_by=CONFIG)
-            return {name: file.get_tensor(name).float() for name in expected}
+            # copied: the file may change or go while the model lives, and products differ in the last bit if unaligned
+            return {name: file.get_tensor(name).to(torch.float32, copy=True) for name in expected}
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None

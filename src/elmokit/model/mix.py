@@ -61,8 +61,5 @@ class ScalarMix(nn.Module):
             layers = layers[-1:]
         if self.layer_norm:
             layers = F.layer_norm(layers, layers.shape[-1:], eps=1e-12)
-        if self.kind == "last":
-            mixed = layers[0]
-        else:
-            mixed = torch.tensordot(self.layer_weights(), layers, dims=1)
+        mixed: Tensor = layers[0] if self.kind == "last" else torch.tensordot(self.layer_weights(), layers, dims=1)
         return self.gamma * mixed

@@ -38,12 +38,16 @@ class CharacterCnn(nn.Module):
         longest = int((char_ids != self.pad).sum(dim=1).max()) if len(char_ids) else 0
         return char_ids[:, : longest + self.widest]
 
-    def forward(self, char_ids: Tensor) -> Tensor:
-        """The words' features, (N, filters), from their character ids, (N, C)."""
-        x: Tensor = self.embedding(self.crop(char_ids))  # (N, C, E)
+    def filtered(self, char_ids: Tensor) -> Tensor:
+        """Each filter's maximum over the word, activated: (N, C) → (N, filters)."""
+        x = self.embedding(char_ids)  # (N, C, E)
         x = x.transpose(1, 2)  # (N, E, C)
         x = torch.cat([conv(x).amax(dim=-1) for conv in self.convolutions], dim=-1)  # (N, filters)
-        x = self.activation(x)
+        return self.activation(x)
+
+    def forward(self, char_ids: Tensor) -> Tensor:
+        """The words' features, (N, filters), from their character ids, (N, C)."""
+        x = self.filtered(self.crop(char_ids))
         for highway in self.highways:
             x = highway(x)
         return x

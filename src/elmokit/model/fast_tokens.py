@@ -1,0 +1,128 @@
+"""The token encoder made fast: convolutions by table look-up, highways with packed weights."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.model.linear import Linear, Precision, make_linear
+from elmokit.model.threads import side_by_side
+from elmokit.model.tokens import CharacterCnn, Highway, TokenEncoder
+
+LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutions themselves
+POSITIONS = 2048  # characters convolved at a time: what the filters put out stays in the cache
+
+
+class Filter(NamedTuple):
+    """The filters of one width: what each character adds to each of them, at each place in the window."""
+
+    table: Tensor
+    """(width * alphabet, count)"""
+    offsets: Tensor
+    """(width,) where each place's part of the table begins"""
+    bias: Tensor
+
+    def __call__(self, char_ids: Tensor) -> Tensor:
+        """Each filter's maximum over the word: (N, C) → (N, count)."""
+        width = len(self.offsets)
+        windows = char_ids.unfold(1, width, 1) + self.offsets  # (N, windows, width)
+        sums = F.embedding_bag(windows.reshape(-1, width), self.table, mode="sum")  # (N * windows, count)
+        return sums.view(*windows.shape[:2], -1).amax(dim=1) + self.bias
+
+
+class FastHighway(NamedTuple):
+    """Both matrices of a highway as one."""
+
+    both: Linear
+    bias: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """What `Highway` gives."""
+        gate, transform = self.both(x, self.bias).chunk(2, dim=-1)
+        return torch.lerp(x, transform.relu_(), gate.sigmoid_())
+
+
+class FastTokens:
+    """What `TokenEncoder` gives."""
+
+    def __init__(self, encoder: TokenEncoder, precision: Precision) -> None:
+        self.encoder = encoder
+        self.filters: list[Filter] = []
+        self.highways: list[FastHighway] = []
+        self.projection: Linear | None = None
+        if encoder.characters is not None:
+            self.filters = _filters(encoder.characters)
+            self.highways = [_highway(highway, precision) for highway in encoder.characters.highways]
+        if encoder.projection is not None:
+            self.projection = make_linear(encoder.projection.weight.detach(), precision)
+
+    def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
+        """The words' vectors, (N, P)."""
+        groups = list(self._groups(char_ids, word_ids))
+        parts = side_by_side(partial(self._group, char_ids, word_ids, group) for group in groups)
+        vectors = torch.empty(sum(map(len, groups)), parts[0].shape[1])
+        vectors[torch.cat(groups)] = torch.cat(parts)
+        return vectors
+
+    def _groups(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Iterator[Tensor]:
+        """Words of like length together, so that little padding is convolved."""
+        cnn = self.encoder.characters
+        if cnn is None or char_ids is None:
+            assert word_ids is not None
+            yield torch.arange(len(word_ids))
+            return
+        lengths, order = (char_ids != cnn.pad).sum(dim=1).sort(stable=True)
+        start = 0
+        for place, length in enumerate(lengths.tolist()):
+            if (place + 1 - start) * (length + cnn.widest) > POSITIONS and place > start:
+                yield order[start:place]
+                start = place
+        yield order[start:]
+
+    def _group(self, char_ids: Tensor | None, word_ids: Tensor | None, group: Tensor) -> Tensor:
+        features = []
+        if self.encoder.words is not None and word_ids is not None:
+            features.append(self.encoder.words(word_ids[group]))
+        if self.encoder.characters is not None and char_ids is not None:
+            features.append(self._characters(self.encoder.characters, char_ids[group]))
+        x = torch.cat(features, dim=-1)  # (N, features)
+        if self.projection is None:
+            return x
+        assert self.encoder.projection is not None
+        return self.projection(x, self.encoder.projection.bias)
+
+    def _characters(self, cnn: CharacterCnn, char_ids: Tensor) -> Tensor:
+        char_ids = cnn.crop(char_ids)
+        if self.filters:
+            x = torch.cat([bank(char_ids) for bank in self.filters], dim=-1)
+            x = cnn.activation(x)
+        else:
+            x = cnn.filtered(char_ids)
+        for highway in self.highways:
+            x = highway(x)
+        return x
+
+
+def _filters(cnn: CharacterCnn) -> list[Filter]:
+    """The convolutions as tables, unless these would be too large."""
+    convolutions = [conv for conv in cnn.convolutions if isinstance(conv, nn.Conv1d)]
+    columns = sum(conv.out_channels * conv.kernel_size[0] for conv in convolutions)
+    if 4 * columns * cnn.embedding.num_embeddings > LARGEST_TABLES:
+        return []
+    return [_filter(cnn.embedding.weight.detach(), conv) for conv in convolutions]
+
+
+def _filter(characters: Tensor, convolution: nn.Conv1d) -> Filter:
+    table = torch.einsum("ce,new->wcn", characters, convolution.weight.detach())  # (width, alphabet, count)
+    offsets = torch.arange(table.shape[0]) * table.shape[1]
+    assert convolution.bias is not None
+    return Filter(table.reshape(-1, table.shape[2]).contiguous(), offsets, convolution.bias.detach())
+
+
+def _highway(highway: nn.Module, precision: Precision) -> FastHighway:
+    assert isinstance(highway, Highway)
+    weight = torch.cat([highway.gate.weight, highway.transform.weight]).detach()
+    return FastHighway(make_linear(weight, precision), torch.cat([highway.gate.bias, highway.transform.bias]).detach())
