@@ -27,6 +27,7 @@ def test_packing_lays_out_step_by_step():
     assert packing.forward.tolist() == [0, 3, 5, 1, 4, 2]
     assert packing.backward.tolist() == [2, 4, 5, 1, 3, 0]
     assert packing.batch_sizes == [3, 2, 1]
+    assert packing.last_rows.tolist() == [5, 4, 2]
 
 
 def test_packing_of_nothing():

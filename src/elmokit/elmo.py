@@ -16,9 +16,9 @@ from elmokit.config import ModelConfig
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.errors import ConfigError, DataError
 from elmokit.model.bilm import BiLM, State
-from elmokit.model.cache import TokenCache
 from elmokit.model.engine import Engine
 from elmokit.model.linear import Precision
+from elmokit.model.tokens import as_tensors
 from elmokit.text.batches import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS
@@ -75,9 +75,7 @@ class Elmo:
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
         self.bilm = _build(checkpoint).to(_device(device))
-        self.engine = Engine(self.bilm, precision)
-        self.cache = TokenCache(checkpoint.config.projection, token_cache_mb)
-        self._cached_for: object = None
+        self.engine = Engine(self.bilm, precision, token_cache_mb=token_cache_mb)
         self._state: State | None = None
 
     @property
@@ -249,23 +247,13 @@ class Elmo:
         return vectors_of(list(places))[torch.tensor([places[word] for word in words], device=self.device)]
 
     def _cached_vectors(self, words: list[str]) -> Tensor:
-        """The vectors of distinct words, from the cache or by the engine."""
-        if not self.on_cpu:
-            return self._computed_vectors(words)
-        tokens = self.engine.prepared.tokens
-        if self._cached_for is not tokens:
-            self.cache.clear()
-            self._cached_for = tokens
-        return self.cache.lookup(words, lambda new: tokens(*self._ids(new)))
+        """The vectors of distinct words, by the engine where it runs."""
+        return self.engine.token_vectors(words, self.encoder.encode) if self.on_cpu else self._computed_vectors(words)
 
     def _computed_vectors(self, words: list[str]) -> Tensor:
         """The vectors of distinct words, by the module itself."""
-        vectors: Tensor = self.bilm.tokens(*self._ids(words))
+        vectors: Tensor = self.bilm.tokens(*as_tensors(self.encoder.encode(words), self.device))
         return vectors
-
-    def _ids(self, words: list[str]) -> list[Tensor | None]:
-        ids = self.encoder.encode(words)
-        return [None if part is None else torch.from_numpy(part).to(self.device) for part in ids]
 
     def _state_of(self, rows: int) -> State:
         """The running state, grown with zeros to at least so many rows."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from elmokit import __version__
+from elmokit.cli.bench import bench
 from elmokit.cli.convert import convert
 from elmokit.cli.embed import embed
 from elmokit.cli.info import info
@@ -18,7 +19,7 @@ app = App(
     result_action="return_none",
     suppress_keyboard_interrupt=False,
 )
-for command in (embed, info, convert):
+for command in (embed, info, convert, bench):
     app.command(command)
 
 

@@ -1,6 +1,6 @@
 """The biLM made fast for inference on a CPU: what `BiLM` computes, in fewer and larger steps."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,61 +8,69 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.model.bilm import BiLM, State
+from elmokit.model.cache import TokenCache
 from elmokit.model.fast_tokens import FastTokens
 from elmokit.model.linear import Linear, Precision, make_linear
 from elmokit.model.packing import Packing, pack
 from elmokit.model.recurrent import RecurrentLayer
 from elmokit.model.threads import side_by_side
+from elmokit.model.tokens import as_tensors
+from elmokit.text.words import WordIds
 
 WINDOW_ROWS = 256  # rows whose input gates are computed at once: enough for full speed, and memory stays bounded
 
 
 class FastLstm(NamedTuple):
-    """One layer in one direction; the candidate's weights are doubled, for tanh(x) = 2 sigmoid(2x) - 1."""
+    """One layer in one direction, in terms that need the fewest operations a step.
+
+    Torch's sigmoid is several times as fast as its tanh, so tanh(x) is 2 sigmoid(2x) - 1: the candidate's weights and
+    the cells are kept doubled, which is exact, and -m = o - 2 o sigmoid(2c) is projected by minus the projection.
+    """
 
     layer: RecurrentLayer
     input: Linear
     recurrent: Linear
     bias: Tensor
-    projection: Linear | None
+    minus_projection: Linear | None
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor) -> Tensor:
-        """The outputs, (N, P); c, (B, D), becomes each sentence's last cell, and h its last output."""
+        """The outputs, (N, P), from the first state: h, (B, P), and c, (B, D), which becomes the last."""
         outputs = x.new_empty(len(x), self.layer.output_size)
+        c.mul_(2)
         done = 0
         for steps in _windows(batch_sizes):
             gates = self.input(x[done : done + sum(steps)], self.bias)  # (rows, 4D)
             for step in gates.split(steps):
-                end = done + len(step)
-                h[: len(step)] = self._step(step, h[: len(step)], c[: len(step)], out=outputs[done:end])
-                done = end
+                running = len(step)
+                h = self._step(step, h[:running], c[:running], out=outputs[done : done + running])
+                done += running
+        c.div_(2)
         return outputs
 
-    def _step(self, gates: Tensor, h: Tensor, c: Tensor, *, out: Tensor) -> Tensor:
-        """One time step; torch's sigmoid is several times as fast as its tanh."""
-        gates = self.recurrent.add_to(gates, h).sigmoid_()
-        i, f, o, g = gates.chunk(4, dim=-1)
-        c.mul_(f).addcmul_(i, g, value=2).sub_(i)
+    def _step(self, gates: Tensor, h: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
+        """One time step of the sentences still running; the new outputs."""
+        i, f, o, g = self.recurrent.add_to(gates, h).sigmoid_().chunk(4, dim=-1)
+        doubled.mul_(f).addcmul_(i, g, value=4).sub_(i, alpha=2)
         if self.layer.cell_clip is not None:
-            c.clamp_(-self.layer.cell_clip, self.layer.cell_clip)
-        m = torch.mul(c, 2, out=g).sigmoid_().mul_(2).sub_(1).mul_(o)
-        if self.projection is None:
-            return out.copy_(m)
+            doubled.clamp_(-2 * self.layer.cell_clip, 2 * self.layer.cell_clip)
+        minus_m = torch.addcmul(o, o, torch.sigmoid(doubled, out=g), value=-2, out=g)
+        if self.minus_projection is None:
+            return torch.neg(minus_m, out=out)
         if self.layer.projection_clip is None:
-            return out.copy_(self.projection(m))
-        return torch.clamp(self.projection(m), -self.layer.projection_clip, self.layer.projection_clip, out=out)
+            return out.copy_(self.minus_projection(minus_m))
+        bound = self.layer.projection_clip
+        return torch.clamp(self.minus_projection(minus_m), -bound, bound, out=out)
 
 
 class PlainLayer(NamedTuple):
-    """A layer run as the module itself runs it, with the state kept in place."""
+    """A layer run as the module itself runs it."""
 
     layer: RecurrentLayer
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor) -> Tensor:
-        """The outputs, (N, P); h and c become each sentence's last."""
+        """The outputs, (N, P), from the state before the first step; c becomes the last."""
         outputs: Tensor
-        outputs, last_h, last_c = self.layer(x, batch_sizes, h, c)
-        h.copy_(last_h)
+        outputs, _, last_c = self.layer(x, batch_sizes, h, c)
         c.copy_(last_c)
         return outputs
 
@@ -75,14 +83,15 @@ class Prepared(NamedTuple):
 
     versions: list[tuple[int, int]]
     tokens: FastTokens
+    cache: TokenCache
     stacks: tuple[list[FastLayer], list[FastLayer]]
 
 
 class Engine:
     """Runs a biLM without gradients, both directions at once, one thread each."""
 
-    def __init__(self, bilm: BiLM, precision: Precision = "fp32") -> None:
-        self.bilm, self.precision = bilm, precision
+    def __init__(self, bilm: BiLM, precision: Precision = "fp32", *, token_cache_mb: float = 64) -> None:
+        self.bilm, self.precision, self.token_cache_mb = bilm, precision, token_cache_mb
         self._prepared: Prepared | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,11 +109,17 @@ class Engine:
         if self._prepared is None or self._prepared.versions != versions:
             self._prepared = None
             stacks = (self._stack(self.bilm.forward_layers), self._stack(self.bilm.backward_layers))
-            self._prepared = Prepared(versions, FastTokens(self.bilm.tokens, self.precision), stacks)
+            cache = TokenCache(self.bilm.config.projection, self.token_cache_mb)
+            self._prepared = Prepared(versions, FastTokens(self.bilm.tokens, self.precision), cache, stacks)
         return self._prepared
 
     def _stack(self, layers: nn.ModuleList) -> list[FastLayer]:
         return [_fast(layer, self.precision) for layer in layers if isinstance(layer, RecurrentLayer)]
+
+    def token_vectors(self, words: list[str], encode: Callable[[list[str]], WordIds]) -> Tensor:
+        """The context-free vectors of distinct words, (N, P); words seen before are not computed again."""
+        prepared = self.prepared
+        return prepared.cache.lookup(words, lambda new: prepared.tokens(*as_tensors(encode(new))))
 
     def layers(self, x: Tensor, lengths: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
         """What `BiLM.forward` gives."""
@@ -122,8 +137,10 @@ class Engine:
         """One direction, from layer 0 of the outputs into the layers above; the state becomes the last one."""
         order = packing.backward if way else packing.forward
         x = outputs[0, order, way]  # (N, P)
+        last = packing.last_rows
         for level, layer in enumerate(stack):
             output = layer(x, packing.batch_sizes, state.h[way, level], state.c[way, level])
+            state.h[way, level] = output[last]
             x = output.add_(x) if self.bilm.config.residual and level > 0 else output
             outputs[level + 1, :, way].index_copy_(0, order, x)
 
@@ -152,5 +169,5 @@ def _fast(layer: RecurrentLayer, precision: Precision) -> FastLayer:
         make_linear(weight[:, : layer.input_size], precision),
         make_linear(weight[:, layer.input_size :], precision),
         bias,
-        None if layer.projection is None else make_linear(layer.projection.detach(), precision),
+        None if layer.projection is None else make_linear(-layer.projection.detach(), precision),
     )

@@ -1,5 +1,6 @@
 """Matrix products with weights made ready once, for inference on a CPU."""
 
+import math
 import warnings
 from typing import Literal, Protocol
 
@@ -74,7 +75,7 @@ class Int8Linear:
 
     def add_to(self, out: Tensor, x: Tensor, /) -> Tensor:
         """out + x W'."""
-        scale = x.abs().amax(dim=1, keepdim=True).clamp_min_(TINY)
+        scale = torch.linalg.vector_norm(x, math.inf, dim=1, keepdim=True).clamp_min_(TINY)
         unit = x / scale  # within ±1
         multiply = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
         for block in (slice(start, start + INT8_ROWS) for start in range(0, len(x), INT8_ROWS)):

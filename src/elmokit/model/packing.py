@@ -17,6 +17,8 @@ class Packing(NamedTuple):
     """(N,) the same, reading each sentence from its own end."""
     batch_sizes: list[int]
     """How many sentences are still running at each step."""
+    last_rows: Tensor
+    """(B,) the packed row of each sentence's last step."""
 
 
 def pack(lengths: Sequence[int], device: torch.device | str = "cpu") -> Packing:
@@ -27,8 +29,11 @@ def pack(lengths: Sequence[int], device: torch.device | str = "cpu") -> Packing:
     start = np.cumsum(length) - length
     running = np.arange(length.max(initial=0))[:, None] < length  # (T, B)
     step, row = running.nonzero()
+    batch_sizes = running.sum(axis=1)
+    step_starts = np.cumsum(batch_sizes) - batch_sizes
     return Packing(
         forward=torch.from_numpy(start[row] + step).to(device),
         backward=torch.from_numpy(start[row] + length[row] - 1 - step).to(device),
-        batch_sizes=running.sum(axis=1).tolist(),
+        batch_sizes=batch_sizes.tolist(),
+        last_rows=torch.from_numpy(step_starts[length - 1] + np.arange(len(length))).to(device),
     )

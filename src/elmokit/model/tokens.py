@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from elmokit.config import CharacterConfig, ModelConfig
 from elmokit.text.characters import character_encoder
+from elmokit.text.words import WordIds
 
 
 class Highway(nn.Module):
@@ -72,3 +73,9 @@ class TokenEncoder(nn.Module):
             features.append(self.characters(char_ids))
         x = torch.cat(features, dim=-1)  # (N, features)
         return x if self.projection is None else self.projection(x)
+
+
+def as_tensors(ids: WordIds, device: torch.device | str = "cpu") -> tuple[Tensor | None, Tensor | None]:
+    """What `TokenEncoder` takes."""
+    char_ids, word_ids = (None if part is None else torch.from_numpy(part).to(device) for part in ids)
+    return char_ids, word_ids

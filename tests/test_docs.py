@@ -1,0 +1,44 @@
+"""Every block of code in the documentation runs."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PUBLISHED = "elmo_2x4096_512_2048cnn_2xhighway"
+
+
+@pytest.fixture
+def workshop(tmp_path, model_folder):
+    """A folder with what the examples read."""
+    shutil.copy(model_folder / "weights.hdf5", tmp_path / f"{PUBLISHED}_weights.hdf5")
+    shutil.copy(model_folder / "options.json", tmp_path / f"{PUBLISHED}_options.json")
+    (tmp_path / "novel.txt").write_text(
+        "It was a bright cold day. The clocks were striking.\n\n“好。”他说。\n", "utf-8"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda p: p.name
+)
+def test_blocks_run_in_order(page, workshop):
+    for language, code in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            command = [sys.executable, "-c", code]
+        else:
+            command = ["bash", "-euc", f'PATH="{Path(sys.executable).parent}:$PATH"\n{code}']
+        done = subprocess.run(command, cwd=workshop, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert "://" in target or (page.parent / target).exists(), target
