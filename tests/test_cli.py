@@ -217,12 +217,32 @@ class TestConvert:
         assert list(tmp_path.iterdir()) == []
 
 
+class TestBench:
+    def test_a_model_of_ones_own(self, model_folder, tmp_path, capsys):
+        text = (
+            "The ferry was late, and nobody on the quay minded it very much, for the evening was warm and clear. " * 60
+        )
+        (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+        arguments = ["--text", str(tmp_path / "text.txt"), "--sentences", "30", "--rounds", "1", "--threads", "1"]
+        main(["bench", "--model", str(model_folder), *arguments])
+        rows = capsys.readouterr().out.splitlines()[-2:]
+        assert [row.split(" | ")[1] for row in rows] == ["elmokit fp32", "elmokit int8"]
+        for row in rows:
+            assert float(row.split(" | ")[2].replace(",", "")) > 0
+
+    def test_mistakes(self, tmp_path, capsys):
+        (tmp_path / "short.txt").write_text("One sentence.", encoding="utf-8")
+        assert "too few" in fails(capsys, "bench", "--text", tmp_path / "short.txt")
+        assert "missing.txt" in fails(capsys, "bench", "--text", tmp_path / "missing.txt")
+        assert "--rounds" in fails(capsys, "bench", "--rounds", "0")
+
+
 class TestFrontDoor:
     def test_import_leaves_torch_alone(self):
         code = "import sys, elmokit; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
-    @pytest.mark.parametrize("command", [[], ["embed"], ["info"], ["convert"]])
+    @pytest.mark.parametrize("command", [[], ["embed"], ["info"], ["convert"], ["bench"]])
     def test_help_needs_no_heavy_import(self, command):
         code = (
             "import sys\nfrom elmokit.cli import main\n"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES_WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 PUBLISHED = "elmo_2x4096_512_2048cnn_2xhighway"
 
 
@@ -26,7 +27,7 @@ def workshop(tmp_path, model_folder):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda p: p.name
+    "page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda page: page.name
 )
 def test_blocks_run_in_order(page, workshop):
     for language, code in BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -38,7 +39,7 @@ def test_blocks_run_in_order(page, workshop):
         assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         assert "://" in target or (page.parent / target).exists(), target

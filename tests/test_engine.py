@@ -26,7 +26,7 @@ LINEARS = [PlainLinear, PackedLinear, Int8Linear]
 PACKED = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 
 
-@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+@pytest.fixture(params=[1, 2, 8], ids=["one thread", "two threads", "eight threads"])
 def threads(request):
     torch.set_num_threads(request.param)
     yield request.param
@@ -56,6 +56,15 @@ class TestEngine:
         x = torch.randn(3 * WINDOW_ROWS + 50, config.projection, generator=torch.Generator().manual_seed(3)) * 0.2
         for lengths in ([len(x)], [2] * (len(x) // 2)):
             torch.testing.assert_close(Engine(bilm).layers(x, lengths)[0], bilm(x, lengths)[0], atol=1e-4, rtol=1e-4)
+
+    @pytest.mark.parametrize("lengths", [[1] * 200, sorted(range(1, 151), reverse=True), [300, *[2] * 149]])
+    def test_many_sentences_on_many_threads(self, threads, lengths):
+        bilm = random_elmo().bilm
+        x = torch.randn(sum(lengths), BYTES.projection, generator=torch.Generator().manual_seed(3)) * 0.2
+        found, state = Engine(bilm).layers(x, lengths)
+        expected, expected_state = bilm(x, lengths)
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(state.c, expected_state.c, atol=1e-4, rtol=1e-4)
 
     def test_token_vectors_equal_the_module(self, config, threads):
         elmo = random_elmo(config)

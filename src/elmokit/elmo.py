@@ -1,7 +1,7 @@
 """Class Elmo: load · embed · sentence_vectors · save."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,19 +14,20 @@ from elmokit.checkpoints import read_checkpoint, write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import ModelConfig
 from elmokit.embedder import Layers, Sentence, Vectors
-from elmokit.errors import ConfigError, DataError
+from elmokit.errors import ConfigError
 from elmokit.model.bilm import BiLM, State
 from elmokit.model.engine import Engine
 from elmokit.model.linear import Precision
 from elmokit.model.tokens import as_tensors
 from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.inputs import in_chunks, looks_flat, tokenized
 from elmokit.text.tokenizers import get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS
 from elmokit.text.words import WordEncoder
 
 Pooling = Literal["mean", "max"]
 BOUNDS = 2  # every sentence stands between <S> and </S>
-CHUNK_BATCHES = 8  # a stream is sorted by length within so many batches
+CHUNK_BATCHES = 4  # a stream is sorted by length within so many batches
 
 
 def load(
@@ -35,7 +36,7 @@ def load(
     precision: Precision = "fp32",
     device: str | torch.device = "cpu",
     stateful: bool = False,
-    batch_tokens: int = 8192,
+    batch_tokens: int = 4096,
     token_cache_mb: float = 64,
 ) -> "Elmo":
     """Load a model from a folder or file in any supported format."""
@@ -59,7 +60,7 @@ class Elmo:
         precision: Precision = "fp32",
         device: str | torch.device = "cpu",
         stateful: bool = False,
-        batch_tokens: int = 8192,
+        batch_tokens: int = 4096,
         token_cache_mb: float = 64,
     ) -> None:
         if batch_tokens < 1:
@@ -105,16 +106,17 @@ class Elmo:
         "all" or a layer's number, 0 being the context-free token vectors. With `stateful=True` the call is one batch:
         sentence k goes on from where sentence k of the last call ended, as in the original code.
         """
-        self._warn_of_flat_list(sentences)
-        return list(self._embed_chunks(self._chunks(sentences, whole=self.stateful), layers))
+        if looks_flat(sentences, self.tokenizer):
+            warnings.warn("every sentence is one word: if they are one sentence, pass it as [tokens]", stacklevel=2)
+        return list(self._embed_chunks([self.tokenize(sentences)], layers))
 
     def embed_stream(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> Iterator[Vectors]:
         """What `embed` gives, in order, in memory that does not grow with the number of sentences.
 
         With `stateful=True` every sentence is a batch of its own and goes on from where the last one ended.
         """
-        chunks = ([tokens] for tokens in self._tokenized(sentences)) if self.stateful else self._chunks(sentences)
-        return self._embed_chunks(chunks, layers)
+        size = 1 if self.stateful else CHUNK_BATCHES * self.batch_tokens
+        return self._embed_chunks(in_chunks(tokenized(sentences, self.tokenizer), size), layers)
 
     def sentence_vectors(
         self, sentences: Iterable[Sentence], *, pooling: Pooling = "mean", layers: Layers = "average"
@@ -146,43 +148,7 @@ class Elmo:
 
     def tokenize(self, sentences: Iterable[Sentence]) -> list[list[str]]:
         """The tokens that `embed` gives vectors for, sentence by sentence."""
-        return list(self._tokenized(sentences))
-
-    def _warn_of_flat_list(self, sentences: Iterable[Sentence]) -> None:
-        """Warn when a list of words is passed for a list of sentences."""
-        if not isinstance(sentences, list | tuple) or len(sentences) < 2:
-            return
-        if all(isinstance(item, str) and len(self.tokenizer(item)) == 1 for item in sentences):
-            warnings.warn("every sentence is one word: if they are one sentence, pass it as [tokens]", stacklevel=3)
-
-    def _tokenized(self, sentences: Iterable[Sentence]) -> Iterator[list[str]]:
-        if isinstance(sentences, str | bytes):
-            raise DataError("sentences came as one string: put it in a list, embed([text])")
-        for number, sentence in enumerate(sentences):
-            yield self._tokens(sentence, number)
-
-    def _tokens(self, sentence: Sentence, number: int) -> list[str]:
-        if isinstance(sentence, str):
-            return [token.text for token in self.tokenizer(sentence)]
-        if not isinstance(sentence, Sequence | np.ndarray) or isinstance(sentence, bytes):
-            raise DataError(f"sentence {number} is {sentence!r}: expected a str or a list of tokens")
-        for position, token in enumerate(sentence):
-            if not isinstance(token, str):
-                raise DataError(f"token {position} of sentence {number} is {token!r}: expected a str")
-        return list(sentence)
-
-    def _chunks(self, sentences: Iterable[Sentence], *, whole: bool = False) -> Iterator[list[list[str]]]:
-        """Tokenised sentences, in groups large enough to be sorted by length to advantage."""
-        chunk: list[list[str]] = []
-        size = 0
-        for tokens in self._tokenized(sentences):
-            chunk.append(tokens)
-            size += len(tokens) + BOUNDS
-            if size >= CHUNK_BATCHES * self.batch_tokens and not whole:
-                yield chunk
-                chunk, size = [], 0
-        if chunk:
-            yield chunk
+        return list(tokenized(sentences, self.tokenizer))
 
     def _embed_chunks(self, chunks: Iterable[list[list[str]]], layers: Layers) -> Iterator[Vectors]:
         self._check_layers(layers)
@@ -204,28 +170,27 @@ class Elmo:
         """Vectors of sentences sorted by falling length; rows are their places in the call."""
         lengths = [len(tokens) + BOUNDS for tokens in batch]
         with torch.inference_mode():
-            outputs = self._select(self._run([[BOS, *tokens, EOS] for tokens in batch], rows), layers).cpu().numpy()
+            outputs = self._outputs([[BOS, *tokens, EOS] for tokens in batch], rows, layers).cpu().numpy()
         ends = accumulate(lengths)
         return [outputs[..., end - n + 1 : end - 1, :].copy() for n, end in zip(lengths, ends, strict=True)]
 
-    def _select(self, outputs: Tensor, layers: Layers) -> Tensor:
-        if layers == "all":
-            return outputs
-        if layers == "average":
-            return outputs.mean(dim=0)
-        return outputs[-1 if layers == "top" else layers]
-
-    def _run(self, batch: list[list[str]], rows: list[int]) -> Tensor:
-        """Every layer of every token, (L + 1, N, 2P), of sentences with their bounds, longest first."""
+    def _outputs(self, batch: list[list[str]], rows: list[int], layers: Layers) -> Tensor:
+        """The layers asked for of every token, (N, 2P) or (L + 1, N, 2P), of sentences with their bounds."""
         x, lengths = self._flat_vectors(batch, self._cached_vectors), [len(tokens) for tokens in batch]
-        if not self.stateful:
-            return self._layers(x, lengths, None)[0]
+        if layers == 0 and not self.stateful:
+            return x.repeat(1, 2)
+        everything = self._stateful_layers(x, lengths, rows) if self.stateful else self._layers(x, lengths)[0]
+        if layers == "all":
+            return everything
+        return everything.mean(dim=0) if layers == "average" else everything[-1 if layers == "top" else layers]
+
+    def _stateful_layers(self, x: Tensor, lengths: list[int], rows: list[int]) -> Tensor:
         state = self._state_of(max(rows) + 1)
         outputs, last = self._layers(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
         state.h[:, :, rows], state.c[:, :, rows] = last
         return outputs
 
-    def _layers(self, x: Tensor, lengths: list[int], state: State | None) -> tuple[Tensor, State]:
+    def _layers(self, x: Tensor, lengths: list[int], state: State | None = None) -> tuple[Tensor, State]:
         run = self.engine.layers if self.on_cpu else self.bilm
         outputs: tuple[Tensor, State] = run(x, lengths, state)
         return outputs
@@ -237,7 +202,7 @@ class Elmo:
             layers: Tensor = self.bilm(self._flat_vectors(batch, self._computed_vectors), lengths)[0]
             return layers
         with torch.inference_mode():
-            frozen, _ = self._layers(self._flat_vectors(batch, self._cached_vectors), lengths, None)
+            frozen, _ = self._layers(self._flat_vectors(batch, self._cached_vectors), lengths)
         return frozen.clone()  # a tensor that autograd may keep
 
     def _flat_vectors(self, batch: list[list[str]], vectors_of: Callable[[list[str]], Tensor]) -> Tensor:

@@ -49,13 +49,20 @@ def read_workload(path: Path) -> Workload:
 
 def make_workload(text: Path | None, sentences: int) -> Workload:
     """Sentences spread over a text, or else over the language reference that comes with Python."""
-    content = _python_reference() if text is None else text.read_text(encoding="utf-8")
+    content = _python_reference() if text is None else _read(text)
     cut, spans = get_tokenizer("words"), split_sentences(content)
     tokenized = [[token.text for token in cut(content[start:end])] for start, end in spans]
     long = [tokens[:LATENCY_TOKENS] for tokens in tokenized if len(tokens) >= LATENCY_TOKENS]
     if len(tokenized) < sentences or len(long) < LATENCY_SENTENCES:
         raise DataError(f"{text}: {len(tokenized)} sentences are too few: {sentences} are needed")
     return Workload(_spread(tokenized, sentences), _spread(long, LATENCY_SENTENCES))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as UTF-8 text: {error}") from None
 
 
 def _spread(sentences: list[list[str]], count: int) -> list[list[str]]:

@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
+
+AT_LEAST_ONE = validators.Number(gte=1)
 
 
 def bench(
@@ -13,9 +15,9 @@ def bench(
     sizes: list[Literal["small", "medium", "original"]] | None = None,
     precisions: list[Literal["fp32", "int8"]] | None = None,
     text: Path | None = None,
-    sentences: int = 512,
-    rounds: int = 3,
-    threads: int = 2,
+    sentences: Annotated[int, Parameter(validator=AT_LEAST_ONE)] = 512,
+    rounds: Annotated[int, Parameter(validator=AT_LEAST_ONE)] = 3,
+    threads: Annotated[int, Parameter(validator=AT_LEAST_ONE)] = 2,
 ) -> None:
     """Measure how fast ELMo runs on this machine.
 

@@ -26,7 +26,7 @@ def embed(
     split: Annotated[bool, Parameter(negative="")] = False,
     tokenizer: TokenizerName | None = None,
     precision: Literal["fp32", "int8"] = "fp32",
-    batch_tokens: int = 8192,
+    batch_tokens: int = 4096,
     device: str = "cpu",
 ) -> None:
     """Give every token of a text its contextual vector.

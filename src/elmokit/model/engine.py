@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,6 +19,7 @@ from elmokit.model.threads import side_by_side
 from elmokit.model.tokens import as_tensors
 from elmokit.text.words import WordIds
 
+GROUP_SENTENCES = 32  # at least so many sentences to a pair of threads
 WINDOW_ROWS = 256  # rows whose input gates are computed at once: enough for full speed, and memory stays bounded
 
 
@@ -123,26 +126,41 @@ class Engine:
 
     def layers(self, x: Tensor, lengths: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
         """What `BiLM.forward` gives."""
-        config = self.bilm.config
-        packing = pack(lengths)
         state = state or self.bilm.zero_state(len(lengths))
         last = State(state.h.clone(), state.c.clone())
-        outputs = x.new_empty(config.layers + 1, len(x), 2, config.projection)
+        outputs = x.new_empty(self.bilm.config.layers + 1, len(x), 2, self.bilm.config.projection)
         outputs[0] = x[:, None]
-        stacks = self.prepared.stacks
-        side_by_side(partial(self._run, stacks[way], way, packing, outputs, last) for way in range(2))
+        side_by_side(self._jobs(lengths, outputs, last))
         return outputs.flatten(2), last
+
+    def _jobs(self, lengths: Sequence[int], outputs: Tensor, state: State) -> list[Callable[[], None]]:
+        """Each direction of each group of sentences, which fill their own parts of the outputs and the state."""
+        jobs: list[Callable[[], None]] = []
+        first = start = 0
+        for group in _groups(lengths, most=torch.get_num_threads() // 2):
+            rows, columns = slice(first, first + len(group)), slice(start, start + sum(group))
+            first, start = rows.stop, columns.stop
+            packing, own = pack(group), State(state.h[:, :, rows], state.c[:, :, rows])
+            for way, stack in enumerate(self.prepared.stacks):
+                jobs.append(partial(self._run, stack, way, packing, outputs[:, columns], own))
+        return jobs
 
     def _run(self, stack: list[FastLayer], way: int, packing: Packing, outputs: Tensor, state: State) -> None:
         """One direction, from layer 0 of the outputs into the layers above; the state becomes the last one."""
         order = packing.backward if way else packing.forward
         x = outputs[0, order, way]  # (N, P)
-        last = packing.last_rows
         for level, layer in enumerate(stack):
             output = layer(x, packing.batch_sizes, state.h[way, level], state.c[way, level])
-            state.h[way, level] = output[last]
+            state.h[way, level] = output[packing.last_rows]
             x = output.add_(x) if self.bilm.config.residual and level > 0 else output
             outputs[level + 1, :, way].index_copy_(0, order, x)
+
+
+def _groups(lengths: Sequence[int], *, most: int) -> list[Sequence[int]]:
+    """Consecutive sentences with about as many tokens in each group, few enough groups to keep the products large."""
+    count = max(1, min(most, len(lengths) // GROUP_SENTENCES))
+    ends = np.searchsorted(np.cumsum(lengths), np.arange(1, count) * (sum(lengths) / count)).tolist()
+    return [lengths[start:end] for start, end in pairwise([0, *ends, len(lengths)]) if end > start]
 
 
 def _windows(batch_sizes: Sequence[int]) -> Iterator[list[int]]:

@@ -1,0 +1,226 @@
+"""Recurrent layers in training, over streams of text cut after T steps, with no padding."""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import functional as F
+
+from elmokit.model.recurrent import RecurrentLayer
+
+aten = torch.ops.aten
+Stream = tuple[Tensor, Tensor, Tensor]
+
+
+def stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
+    """The outputs, (T, B, P), the last h, (B, P), and the last c, (B, D), of a layer over x, (T, B, input).
+
+    `keep`, (T, B), is 0 where a sentence begins, so that its step starts from a zero state, and 1 elsewhere.
+    """
+    run = lstm_stream if layer.cell == "lstm" else gru_stream
+    return run(layer, x, h, c, keep)
+
+
+def lstm_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
+    """`stream` for an LSTM: what `RecurrentLayer.step` computes, as one function with a backward run of its own."""
+    dtype = layer.weight.dtype  # where autocast made x narrower, this layer does not follow
+    clips = _bound(layer.cell_clip, dtype), _bound(layer.projection_clip, dtype)
+    state = x.to(dtype), h.to(dtype), c.to(dtype), _keep(x, keep).to(dtype)
+    outputs, last_c = _LstmStream.apply(  # type: ignore[no-untyped-call]
+        *state, layer.weight, layer.gate_bias(), layer.projection, clips
+    )
+    return outputs, outputs[-1], last_c
+
+
+def gru_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
+    """`stream` step by step, for torch to differentiate."""
+    gates = F.linear(x, layer.weight[:, : layer.input_size], layer.gate_bias())  # (T, B, gates * D)
+    recurrent = layer.weight[:, layer.input_size :]  # (gates * D, P)
+    outputs = []
+    for step_gates, kept in zip(gates, _keep(x, keep), strict=True):
+        h, c = layer.step(step_gates, recurrent, h * kept, c * kept)
+        outputs.append(h)
+    return torch.stack(outputs), h, c
+
+
+def _keep(x: Tensor, keep: Tensor | None) -> Tensor:
+    """What the state before each step is multiplied by, (T, B, 1)."""
+    return x.new_ones(*x.shape[:2], 1) if keep is None else (keep != 0).to(x.dtype)[:, :, None]
+
+
+class _Bound(NamedTuple):
+    """A clip to ± value; as with torch.clamp, its gradient passes at the bound itself: below the next number."""
+
+    value: float
+    next: float
+
+    def clip(self, x: Tensor, *, out: Tensor) -> Tensor:
+        return torch.clamp(x, -self.value, self.value, out=out)
+
+    def backward_(self, gradient: Tensor, x: Tensor) -> None:
+        aten.hardtanh_backward.grad_input(gradient, x, -self.next, self.next, grad_input=gradient)
+
+
+def _bound(value: float | None, dtype: torch.dtype) -> _Bound | None:
+    if value is None or math.isinf(value):
+        return None
+    number, infinity = torch.tensor([value, math.inf], dtype=dtype)
+    return _Bound(value, torch.nextafter(number, infinity).item())
+
+
+class _Weights(NamedTuple):
+    recurrent: Tensor  # (4D, P)
+    projection: Tensor | None  # (P, D)
+    cell_clip: _Bound | None
+    output_clip: _Bound | None
+
+
+class _Tape(NamedTuple):
+    """What the forward run leaves to the backward run; raw is before a clip, and the same tensor if there is none."""
+
+    keep: Tensor  # (T, B, 1)
+    first_c: Tensor  # (B, D)
+    inputs: Tensor  # (T, B, input + P) the input and the last output side by side
+    gates: Tensor  # (T, B, 4D) activated
+    raw_cells: Tensor  # (T, B, D)
+    cells: Tensor  # (T, B, D)
+    tanh_cells: Tensor  # (T, B, D)
+    m: Tensor  # (T, B, D) before the projection
+    raw_outputs: Tensor  # (T, B, P)
+    outputs: Tensor  # (T, B, P)
+
+
+class _Gradients(NamedTuple):
+    gates: Tensor  # (T, B, 4D) before they were activated
+    raw_outputs: Tensor  # (T, B, P)
+    h: Tensor  # (B, P)
+    c: Tensor  # (B, D)
+
+
+class _LstmStream(Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        h: Tensor,
+        c: Tensor,
+        keep: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        projection: Tensor | None,
+        clips: tuple[_Bound | None, _Bound | None],
+    ) -> tuple[Tensor, Tensor]:
+        size = x.shape[2]
+        weights = _Weights(weight[:, size:], projection, *clips)
+        tape = _blank_tape(weights, x, c, keep)
+        _start_gates(tape, x, weight[:, :size], bias)
+        _run(tape, weights, h)
+        ctx.clips = clips
+        ctx.save_for_backward(weight, projection, *tape)
+        return tape.outputs, tape.cells[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_outputs: Tensor, d_last_c: Tensor) -> tuple[Tensor | None, ...]:
+        weight, projection, *saved = ctx.saved_tensors
+        tape = _Tape(*saved)
+        T, B, P = d_outputs.shape
+        gradients = _run_back(tape, _Weights(weight[:, -P:], projection, *ctx.clips), d_outputs, d_last_c)
+        d_gates = gradients.gates.view(T * B, -1)  # (T * B, 4D)
+        d_x = d_gates @ weight[:, :-P]  # (T * B, input)
+        d_weight = d_gates.t() @ tape.inputs.view(T * B, -1)  # (4D, input + P)
+        d_projection = None
+        if projection is not None:
+            d_projection = gradients.raw_outputs.view(T * B, P).t() @ tape.m.view(T * B, -1)  # (P, D)
+        return d_x.view(T, B, -1), gradients.h, gradients.c, None, d_weight, d_gates.sum(dim=0), d_projection, None
+
+
+def _blank_tape(weights: _Weights, x: Tensor, c: Tensor, keep: Tensor) -> _Tape:
+    T, B, size = x.shape
+    (gates, P), D = weights.recurrent.shape, c.shape[1]
+    cells, m = x.new_empty(T, B, D), x.new_empty(T, B, D)
+    outputs = m if weights.projection is None else x.new_empty(T, B, P)
+    return _Tape(
+        keep=keep,
+        first_c=c,
+        inputs=x.new_empty(T, B, size + P),
+        gates=x.new_empty(T, B, gates),
+        raw_cells=torch.empty_like(cells) if weights.cell_clip else cells,
+        cells=cells,
+        tanh_cells=torch.empty_like(cells),
+        m=m,
+        raw_outputs=torch.empty_like(outputs) if weights.output_clip else outputs,
+        outputs=outputs,
+    )
+
+
+def _start_gates(tape: _Tape, x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    """The input's share of all gates at once; where a sentence begins, the forget gate will be 0 whatever follows."""
+    D = tape.cells.shape[2]
+    tape.inputs[:, :, : x.shape[2]] = x
+    torch.addmm(bias, x.flatten(0, 1), weight.t(), out=tape.gates.view(-1, 4 * D))
+    step, row, _ = (tape.keep == 0).nonzero(as_tuple=True)
+    tape.gates[step, row, D : 2 * D] = -math.inf  # its sigmoid is 0, and so is every gradient through it
+
+
+def _run(tape: _Tape, weights: _Weights, h: Tensor) -> None:
+    """Fill the tape, step by step."""
+    c, D, P = tape.first_c, tape.cells.shape[2], h.shape[1]
+    recurrent = weights.recurrent.t()  # (P, 4D)
+    one = c.new_ones(())
+    for t in range(len(tape.gates)):
+        last = torch.mul(h, tape.keep[t], out=tape.inputs[t, :, -P:])
+        gates = tape.gates[t].addmm_(last, recurrent)  # (B, 4D)
+        i, f, o, g = gates.chunk(4, dim=-1)
+        gates[:, : 3 * D].sigmoid_()
+        _tanh(g, one, out=g)
+        c = torch.mul(f, c, out=tape.raw_cells[t]).addcmul_(i, g)  # (B, D)
+        if weights.cell_clip:
+            c = weights.cell_clip.clip(c, out=tape.cells[t])
+        h = torch.mul(o, _tanh(c, one, out=tape.tanh_cells[t]), out=tape.m[t])  # (B, D)
+        if weights.projection is not None:
+            h = torch.mm(h, weights.projection.t(), out=tape.raw_outputs[t])  # (B, P)
+        if weights.output_clip:
+            h = weights.output_clip.clip(h, out=tape.outputs[t])
+
+
+def _run_back(tape: _Tape, weights: _Weights, d_outputs: Tensor, d_last_c: Tensor) -> _Gradients:
+    """Go back through the steps; what sums over all of them is left to the caller."""
+    D = tape.cells.shape[2]
+    d_gates, d_raw_outputs = torch.empty_like(tape.gates), torch.empty_like(tape.outputs)
+    d_h, d_c, d_m = torch.zeros_like(d_outputs[0]), d_last_c.clone(), torch.empty_like(d_last_c)
+    for t in reversed(range(len(tape.gates))):
+        d_h = torch.add(d_outputs[t], d_h, out=d_raw_outputs[t])  # (B, P)
+        if weights.output_clip:
+            weights.output_clip.backward_(d_h, tape.raw_outputs[t])
+        d_m = d_h if weights.projection is None else torch.mm(d_h, weights.projection, out=d_m)  # (B, D)
+        i, f, o, g = tape.gates[t].chunk(4, dim=-1)
+        d_i, d_f, d_o, d_g = d_gates[t].chunk(4, dim=-1)
+        torch.mul(d_m, tape.tanh_cells[t], out=d_o)
+        d_c.addcmul_(_tanh_backward_(d_m, tape.tanh_cells[t]), o)
+        if weights.cell_clip:
+            weights.cell_clip.backward_(d_c, tape.raw_cells[t])
+        torch.mul(d_c, g, out=d_i)
+        torch.mul(d_c, tape.cells[t - 1] if t else tape.first_c, out=d_f)
+        torch.mul(d_c, i, out=d_g)
+        _sigmoid_backward_(d_gates[t, :, : 3 * D], tape.gates[t, :, : 3 * D])
+        _tanh_backward_(d_g, g)
+        d_c.mul_(f)
+        d_h = torch.mm(d_gates[t], weights.recurrent).mul_(tape.keep[t])  # (B, P)
+    return _Gradients(d_gates, d_raw_outputs, d_h, d_c)
+
+
+def _tanh(x: Tensor, one: Tensor, *, out: Tensor) -> Tensor:
+    """tanh(x) = 1 - 2 sigmoid(-2x): torch's sigmoid is several times as fast as its tanh."""
+    return torch.sub(one, torch.mul(x, -2, out=out).sigmoid_(), alpha=2, out=out)
+
+
+def _sigmoid_backward_(gradient: Tensor, result: Tensor) -> None:
+    aten.sigmoid_backward.grad_input(gradient, result, grad_input=gradient)
+
+
+def _tanh_backward_(gradient: Tensor, result: Tensor) -> Tensor:
+    aten.tanh_backward.grad_input(gradient, result, grad_input=gradient)
+    return gradient

@@ -1,0 +1,267 @@
+"""Output layers: which word stands here; one is shared by the two directions of a language model in training."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import Function, once_differentiable
+from torch.nn import functional as F
+
+from elmokit.errors import ConfigError, DataError
+
+SoftmaxKind = Literal["full", "sampled", "adaptive"]
+CHUNK = 2**21  # logits that exist at once: about the speed of all at once, or better
+LEAST_ROWS = 64  # fewer at once and the weights are read too often for a large vocabulary
+
+
+class Softmax(Protocol):
+    """A distribution over V words from an output of a direction, width P."""
+
+    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The negative log likelihood of the targets, (N,), after h, (N, P): in nats, summed, to be differentiated."""
+
+    def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
+        """The exact log probability of each target, (N,), without gradients and never all N × V at once."""
+
+    def log_probabilities(self, h: Tensor) -> Tensor:
+        """The log probability of every word, (N, V), for a few rows."""
+
+
+class FullSoftmax(nn.Module):
+    """softmax(W h + b)."""
+
+    def __init__(self, vocabulary_size: int, width: int) -> None:
+        super().__init__()
+        if vocabulary_size < 1 or width < 1:
+            raise ConfigError(f"a softmax has at least one word and width 1: not {vocabulary_size} and {width}")
+        self.weight = nn.Parameter(torch.randn(vocabulary_size, width) / math.sqrt(width))  # as bilm-tf starts it
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+
+    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+        """The exact negative log likelihood."""
+        _check_targets(targets, len(self.bias))
+        return _cross_entropy(h, self.weight, self.bias, targets)
+
+    @torch.no_grad()
+    def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
+        """The exact log probability of each target, (N,)."""
+        _check_targets(targets, len(self.bias))
+        result = h.new_empty(len(h))
+        for rows in _chunks(len(h), len(self.bias)):
+            logits = F.linear(h[rows], self.weight, self.bias)  # (n, V)
+            result[rows] = logits.gather(1, targets[rows, None]).squeeze(1) - logits.logsumexp(dim=1)
+        return result
+
+    def log_probabilities(self, h: Tensor) -> Tensor:
+        """The log probability of every word, (N, V)."""
+        return F.linear(h, self.weight, self.bias).log_softmax(dim=-1)
+
+
+class SampledSoftmax(FullSoftmax):
+    """A full softmax trained on the target against a sample of the words, as bilm-tf does.
+
+    The sample is log-uniform, so words must be numbered by falling frequency. The loss is not a likelihood and its
+    exponential not a perplexity: `log_likelihood` is exact.
+    """
+
+    def __init__(self, vocabulary_size: int, width: int, samples: int) -> None:
+        super().__init__(vocabulary_size, width)
+        if not 1 <= samples < vocabulary_size:
+            raise ConfigError(f"samples is {samples}: it goes from 1 to below the vocabulary's size, {vocabulary_size}")
+        self.samples = samples
+
+    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The sampled loss, on one sample drawn on the CPU for all rows."""
+        return self.sampled_loss(h, targets, draw_sample(len(self.bias), self.samples, generator))
+
+    def sampled_loss(self, h: Tensor, targets: Tensor, sample: "Sample") -> Tensor:
+        """Cross entropy of w_k h + b_k - log E(k), E the expected count in the sample, over the target and the sample.
+
+        Where the target itself was drawn, that drawing does not count.
+        """
+        _check_targets(targets, len(self.bias))
+        drawn = sample.words.to(h.device)
+        words = torch.cat([drawn, targets])  # (S + N,)
+        sizes = [len(drawn), len(targets)]
+        correction = log_expected_count(words, sample.tries, len(self.bias)).to(self.bias)
+        weight, own_weight = F.embedding(words, self.weight).split(sizes)  # (S, P), (N, P)
+        bias, own_bias = (self.bias[words] - correction).split(sizes)  # (S,), (N,)
+        own = (h * own_weight).sum(dim=-1) + own_bias  # (N,)
+        return _cross_entropy(h, weight, bias, _places(drawn, targets), own)
+
+
+class AdaptiveSoftmax(nn.Module):
+    """p(word) = p_head(word) for words before the first cutoff, else p_head(cluster) * p_cluster(word).
+
+    Words are numbered by falling frequency; each cluster of rarer words has a narrower input (Grave et al., 2017).
+    """
+
+    def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int], *, div_value: int = 2) -> None:
+        super().__init__()
+        _check_cutoffs(cutoffs, vocabulary_size)
+        if div_value < 1:
+            raise ConfigError(f"div_value is {div_value}: it must be at least 1")
+        self.edges = (*cutoffs, vocabulary_size)
+        self.head = FullSoftmax(cutoffs[0] + len(cutoffs), width)
+        sizes = [high - low for low, high in zip(self.edges, self.edges[1:], strict=False)]
+        widths = [max(1, width // div_value ** (level + 1)) for level in range(len(sizes))]
+        self.projections = nn.ModuleList(nn.Linear(width, narrow, bias=False) for narrow in widths)
+        self.tails = nn.ModuleList(FullSoftmax(*shape) for shape in zip(sizes, widths, strict=True))
+
+    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
+        """The exact negative log likelihood."""
+        _check_targets(targets, self.edges[-1])
+        loss = self.head.loss(h, self._head_targets(targets))
+        for tail, _, narrow, places in self._parts(h, targets):  # even without rows: every weight gets a gradient
+            loss = loss + tail.loss(narrow, places)
+        return loss
+
+    @torch.no_grad()
+    def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
+        """The exact log probability of each target, (N,)."""
+        _check_targets(targets, self.edges[-1])
+        result = self.head.log_likelihood(h, self._head_targets(targets))
+        for tail, rows, narrow, places in self._parts(h, targets):
+            result[rows] += tail.log_likelihood(narrow, places)
+        return result
+
+    def log_probabilities(self, h: Tensor) -> Tensor:
+        """The log probability of every word, (N, V)."""
+        words, *clusters = self.head.log_probabilities(h).split([self.edges[0]] + [1] * len(self.tails), dim=-1)
+        tails = zip(clusters, self.projections, self.tails, strict=True)
+        rare = [cluster + cast(FullSoftmax, tail).log_probabilities(project(h)) for cluster, project, tail in tails]
+        return torch.cat([words, *rare], dim=-1)
+
+    def _head_targets(self, targets: Tensor) -> Tensor:
+        """The word itself, or after the frequent words the number of its cluster."""
+        cluster = torch.bucketize(targets, torch.tensor(self.edges[:-1], device=targets.device), right=True)
+        return torch.where(cluster == 0, targets, self.edges[0] + cluster - 1)
+
+    def _parts(self, h: Tensor, targets: Tensor) -> Iterator[tuple[FullSoftmax, Tensor, Tensor, Tensor]]:
+        """For each cluster: its softmax, the rows whose target is in it, their narrow input, the targets' places."""
+        ranges = zip(self.edges, self.edges[1:], strict=False)
+        for (low, high), project, tail in zip(ranges, self.projections, self.tails, strict=True):
+            rows = ((targets >= low) & (targets < high)).nonzero().squeeze(1)
+            yield cast(FullSoftmax, tail), rows, project(h[rows]), targets[rows] - low
+
+
+def make_softmax(
+    kind: SoftmaxKind, vocabulary_size: int, width: int, *, samples: int, cutoffs: Sequence[int]
+) -> FullSoftmax | SampledSoftmax | AdaptiveSoftmax:
+    """The output layer of that kind; samples and cutoffs count for the kind that has them."""
+    if kind == "full":
+        return FullSoftmax(vocabulary_size, width)
+    if kind == "sampled":
+        return SampledSoftmax(vocabulary_size, width, samples)
+    if kind == "adaptive":
+        return AdaptiveSoftmax(vocabulary_size, width, cutoffs)
+    raise ConfigError(f"unknown softmax {kind!r}: it is 'full', 'sampled' or 'adaptive'")
+
+
+class Sample(NamedTuple):
+    """Distinct words, and how many draws it took to find them."""
+
+    words: Tensor
+    """(S,) in rising order."""
+    tries: int
+
+
+def draw_sample(vocabulary_size: int, samples: int, generator: torch.Generator | None = None) -> Sample:
+    """Draw words k with P(k) = log((k + 2) / (k + 1)) / log(V + 1) until so many are distinct, as TensorFlow does."""
+    draws = np.empty(0, dtype=np.int64)
+    words, first = draws, draws
+    while len(words) < samples:
+        uniform = torch.rand(max(2 * samples, len(draws)), generator=generator, dtype=torch.float64)
+        more = torch.exp(uniform * math.log(vocabulary_size + 1)).long() - 1
+        draws = np.concatenate([draws, more.clamp_(max=vocabulary_size - 1).numpy()])
+        words, first = np.unique(draws, return_index=True)
+    tries = int(np.partition(first, samples - 1)[samples - 1]) + 1
+    return Sample(torch.from_numpy(words[first < tries]), tries)
+
+
+def log_expected_count(words: Tensor, tries: int, vocabulary_size: int) -> Tensor:
+    """log(1 - (1 - P(k))^tries): how likely so many draws find the word, in double precision."""
+    p = torch.log1p(1 / (words.double() + 1)) / math.log(vocabulary_size + 1)
+    return torch.log(-torch.expm1(tries * torch.log1p(-p)))
+
+
+def _places(drawn: Tensor, targets: Tensor) -> Tensor:
+    """Where each target stands in the sample; S, one past its end, if it does not."""
+    place = torch.searchsorted(drawn, targets)
+    return torch.where(drawn[place.clamp(max=len(drawn) - 1)] == targets, place, len(drawn))
+
+
+class _CrossEntropy(Function):
+    """Loss and gradients in one go, chunk by chunk.
+
+    Without `own`, targets are rows of the weight. With `own`, the targets' own logits stand in one more column, and
+    `targets` says which row of the weight each must not meet.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None) -> Tensor:
+        V, loss = len(bias), h.new_zeros(())
+        d_h, d_weight, d_bias = torch.empty_like(h), torch.zeros_like(weight), torch.zeros_like(bias)
+        d_own = None if own is None else torch.empty_like(own)
+        buffer = h.new_empty(min(len(h), _chunk_rows(V)), V if own is None else V + 1)
+        for rows in _chunks(len(h), V):
+            logits = buffer[: len(h[rows])]
+            torch.addmm(bias, h[rows], weight.t(), out=logits[:, :V])
+            columns = targets[rows, None]
+            if own is not None:
+                logits.scatter_(1, columns, -math.inf)
+                logits[:, V] = own[rows]
+                columns = torch.full_like(columns, V)
+            loss += _into_gradient_(logits, columns)
+            if d_own is not None:
+                d_own[rows] = logits[:, V]
+            torch.mm(logits[:, :V], weight, out=d_h[rows])
+            d_weight.addmm_(logits[:, :V].t(), h[rows])
+            d_bias += logits[:, :V].sum(dim=0)
+        ctx.save_for_backward(d_h, d_weight, d_bias, d_own)
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
+        d_h, d_weight, d_bias, d_own = ctx.saved_tensors
+        return d_h * d_loss, d_weight * d_loss, d_bias * d_loss, None, None if d_own is None else d_own * d_loss
+
+
+def _cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None) -> Tensor:
+    loss: Tensor = _CrossEntropy.apply(h.to(weight.dtype), weight, bias, targets, own)  # type: ignore[no-untyped-call]
+    return loss
+
+
+def _into_gradient_(logits: Tensor, columns: Tensor) -> Tensor:
+    """Turn the logits into softmax minus target, the gradient of the cross entropy, which is returned summed."""
+    own = logits.gather(1, columns)  # (n, 1)
+    top = logits.amax(dim=1, keepdim=True)
+    total = logits.sub_(top).exp_().sum(dim=1, keepdim=True)
+    logits.mul_(total.reciprocal()).scatter_add_(1, columns, -torch.ones_like(own))
+    return (total.log() + top - own).sum()
+
+
+def _chunk_rows(classes: int) -> int:
+    return max(LEAST_ROWS, CHUNK // classes)
+
+
+def _chunks(n: int, classes: int) -> list[slice]:
+    rows = _chunk_rows(classes)
+    return [slice(start, start + rows) for start in range(0, n, rows)]
+
+
+def _check_targets(targets: Tensor, size: int) -> None:
+    wrong = targets[(targets < 0) | (targets >= size)]
+    if len(wrong):
+        raise DataError(f"target {int(wrong[0])} is no word of the vocabulary: its ids go from 0 to {size - 1}")
+
+
+def _check_cutoffs(cutoffs: Sequence[int], vocabulary_size: int) -> None:
+    if not cutoffs or list(cutoffs) != sorted({*cutoffs}) or not 1 <= cutoffs[0] <= cutoffs[-1] < vocabulary_size:
+        raise ConfigError(
+            f"cutoffs are {list(cutoffs)}: they rise from at least 1 to below the vocabulary's size, {vocabulary_size}"
+        )

@@ -1,0 +1,47 @@
+"""What users pass for sentences, checked and cut into tokens."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from elmokit.errors import DataError
+from elmokit.text.tokenizers import Tokenizer
+
+
+def tokenized(sentences: Iterable[Any], tokenizer: Tokenizer) -> Iterator[list[str]]:
+    """The tokens of each sentence: a str is cut by the tokenizer, a list of tokens stays as it is."""
+    if isinstance(sentences, str | bytes):
+        raise DataError("sentences came as one string: put it in a list, [text]")
+    for number, sentence in enumerate(sentences):
+        yield _tokens(sentence, number, tokenizer)
+
+
+def looks_flat(sentences: Iterable[Any], tokenizer: Tokenizer) -> bool:
+    """Whether a list of words seems to have been passed for a list of sentences."""
+    if not isinstance(sentences, list | tuple) or len(sentences) < 2:
+        return False
+    return all(isinstance(item, str) and len(tokenizer(item)) == 1 for item in sentences)
+
+
+def in_chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:
+    """Consecutive sentences of about so many tokens in all."""
+    chunk: list[list[str]] = []
+    size = 0
+    for sentence in sentences:
+        chunk.append(sentence)
+        size += len(sentence) + 1
+        if size >= tokens:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _tokens(sentence: Any, number: int, tokenizer: Tokenizer) -> list[str]:
+    if isinstance(sentence, str):
+        return [token.text for token in tokenizer(sentence)]
+    if (not isinstance(sentence, Sequence) and not hasattr(sentence, "__array__")) or isinstance(sentence, bytes):
+        raise DataError(f"sentence {number} is {sentence!r}: expected a str or a list of tokens")
+    for position, token in enumerate(sentence):
+        if not isinstance(token, str):
+            raise DataError(f"token {position} of sentence {number} is {token!r}: expected a str")
+    return list(sentence)
