@@ -36,7 +36,8 @@ def main():
             layers = [model.get_elmo_vectors([sentence], warmup=False, layers="all")[0] for sentence in sentences]
             np.save(path, np.concatenate(layers, axis=1).astype(np.float32))
 
-        serve(lambda sentences: model.get_elmo_vectors(sentences, layers="average"), save_vectors)
+        # every call opens a session and loads the weights anew
+        serve(lambda sentences: model.get_elmo_vectors(sentences, layers="average"), save_vectors, single=3)
 
 
 if __name__ == "__main__":

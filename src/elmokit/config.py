@@ -21,7 +21,7 @@ class CharacterConfig:
     alphabet: Literal["bytes", "unicode"] = "bytes"
     """Read a word as UTF-8 bytes (the AllenAI way) or as Unicode characters."""
     characters: str = ""
-    """The Unicode characters the model knows, most frequent first; empty for bytes."""
+    """The Unicode characters the model knows, most frequent first; empty for bytes, and until training fills it."""
     max_characters: int = 50
     """Characters a word is cut to, its two boundary marks included."""
     dim: int = 16
@@ -45,8 +45,8 @@ class CharacterConfig:
                     f"characters.filters has ({width}, {count}): a width goes from 1 to "
                     f"max_characters ({self.max_characters}), a count from 1"
                 )
-        if (self.alphabet == "unicode") != bool(self.characters):
-            raise ConfigError("characters.characters lists the alphabet if, and only if, alphabet is 'unicode'")
+        if self.alphabet == "bytes" and self.characters:
+            raise ConfigError("characters.characters lists an alphabet, but the alphabet is 'bytes'")
         if len(set(self.characters)) != len(self.characters):
             raise ConfigError("characters.characters names a character twice")
 
@@ -60,14 +60,32 @@ class CharacterConfig:
 class WordConfig:
     """A vector for each word of the vocabulary, beside the characters or instead of them."""
 
-    size: int
-    """Words in the vocabulary."""
+    size: int = 0
+    """Words in the vocabulary; 0 until training fills it."""
     dim: int = 100
     """Width of a word's vector."""
 
     def __post_init__(self) -> None:
-        _at_least("words.size", self.size, 1)
+        _at_least("words.size", self.size, 0)
         _at_least("words.dim", self.dim, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxConfig:
+    """The output layer that a language model is trained with; models for vectors alone have none."""
+
+    kind: Literal["full", "sampled", "adaptive"] = "adaptive"
+    """All words at each step, a sample of them, or frequent words first and the others by groups."""
+    size: int = 0
+    """Words in the vocabulary; 0 until training fills it."""
+    samples: int = 2048
+    """Words drawn at each step, for 'sampled'."""
+    cutoffs: tuple[int, ...] = (2000, 10000)
+    """Where the groups of rarer words begin, for 'adaptive'; those beyond the vocabulary are left out."""
+
+    def __post_init__(self) -> None:
+        _at_least("softmax.size", self.size, 0)
+        _at_least("softmax.samples", self.samples, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +110,8 @@ class ModelConfig:
     """The projected output is kept within plus or minus this."""
     residual: bool = True
     """Add a layer's input to its output, from the second layer on."""
+    softmax: SoftmaxConfig | None = None
+    """What predicts words; none where the model came without it."""
     forget_bias: float = 0.0
     """Added to the forget gate at run time; 1.0 in models made with TensorFlow."""
     tokenizer: TokenizerName = "words"

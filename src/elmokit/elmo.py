@@ -15,8 +15,9 @@ from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import ModelConfig
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.errors import ConfigError
-from elmokit.model.bilm import BiLM, State
+from elmokit.model.bilm import State
 from elmokit.model.engine import Engine
+from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
 from elmokit.model.tokens import as_tensors
 from elmokit.text.batches import batch_by_tokens, in_original_order
@@ -75,7 +76,8 @@ class Elmo:
         self.batch_tokens = batch_tokens
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
-        self.bilm = _build(checkpoint).to(_device(device))
+        self.language_model = _build(checkpoint).to(_device(device))
+        self.bilm = self.language_model.bilm
         self.engine = Engine(self.bilm, precision, token_cache_mb=token_cache_mb)
         self._state: State | None = None
 
@@ -139,7 +141,7 @@ class Elmo:
 
     def checkpoint(self) -> Checkpoint:
         """The model as it stands, to be written in any format."""
-        weights = {name: weight.detach().cpu() for name, weight in self.bilm.state_dict().items()}
+        weights = {name: weight.detach().cpu() for name, weight in self.language_model.weights().items()}
         return Checkpoint(self.config, weights, self.vocabulary, self.source)
 
     def save(self, folder: str | Path, *, half: bool = False, overwrite: bool = False) -> None:
@@ -231,12 +233,12 @@ class Elmo:
         return self._state
 
 
-def _build(checkpoint: Checkpoint) -> BiLM:
+def _build(checkpoint: Checkpoint) -> LanguageModel:
     """The module with the checkpoint's weights, which are taken over rather than copied."""
     with torch.device("meta"):
-        bilm = BiLM(checkpoint.config)
-    bilm.load_state_dict(checkpoint.weights, assign=True)
-    return bilm.eval().requires_grad_(False)
+        model = LanguageModel(checkpoint.config)
+    model.load_weights(checkpoint.weights)
+    return model.eval().requires_grad_(False)
 
 
 def _device(name: str | torch.device) -> torch.device:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
-from elmokit.model.bilm import BiLM
+from elmokit.model.language_model import LanguageModel
 from elmokit.text.vocabulary import Vocabulary
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -22,7 +22,7 @@ class Checkpoint:
 
     config: ModelConfig
     weights: dict[str, Tensor]
-    """Named as in `BiLM`, float32."""
+    """Named as in `BiLM`, and `softmax.…` where there is one; float32."""
     vocabulary: Vocabulary | None
     source: str
     """The format and file it came from, for people to read."""
@@ -50,7 +50,7 @@ class Format(Protocol):
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The name and shape of every weight that a model of this config has."""
     with torch.device("meta"):
-        return {name: tuple(weight.shape) for name, weight in BiLM(config).state_dict().items()}
+        return {name: tuple(weight.shape) for name, weight in LanguageModel(config).weights().items()}
 
 
 def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: str) -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import torch
@@ -11,19 +11,20 @@ import torch
 T = TypeVar("T")
 
 
-def side_by_side(jobs: Iterable[Callable[[], T]]) -> list[T]:
-    """The jobs' results, computed without gradients on as many threads as torch has been given.
+def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) -> list[T]:
+    """The jobs' results, computed on as many threads as torch has been given, with or without gradients.
 
     Torch's own way, all threads at each operation, makes them wait for each other thousands of times a second.
     """
     threads = torch.get_num_threads()
+    run = partial(_alone, gradients=gradients)
     if threads == 1:
-        return [_alone(job) for job in jobs]
-    return list(_pool(threads, os.getpid()).map(_alone, jobs))
+        return [run(job) for job in jobs]
+    return list(_pool(threads, os.getpid()).map(run, jobs))
 
 
-def _alone(job: Callable[[], T]) -> T:
-    with torch.inference_mode():
+def _alone(job: Callable[[], T], *, gradients: bool) -> T:
+    with torch.inference_mode(not gradients):
         return job()
 
 

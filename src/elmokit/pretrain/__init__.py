@@ -1,0 +1,1 @@
+"""From a corpus to shards, streams, steps, a checkpoint and its perplexity."""

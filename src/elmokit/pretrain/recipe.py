@@ -1,0 +1,151 @@
+"""How a model is trained: every choice in one file that people can read and repeat."""
+
+import tomllib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig
+from elmokit.errors import ConfigError
+
+PACKAGED = Path(__file__).parent / "recipes"
+IN_REPOSITORY = Path(__file__).parents[3] / "recipes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusSettings:
+    """What is read from the text."""
+
+    vocab_size: int | None = None
+    """The softmax knows at most so many words, <S>, </S> and <UNK> included; others are still read by their letters."""
+    min_count: int = 3
+    """The softmax knows words that occur at least so often."""
+    valid_share: float = 0.02
+    """The share of the text that is held out to measure on."""
+    split: bool = True
+    """Split lines into sentences; else each line is one."""
+    field: str = "text"
+    """The field of a .jsonl object that holds the text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """What is done with it."""
+
+    epochs: float = 10.0
+    """Times that the whole text is read."""
+    batch: int = 128
+    """Streams of text read side by side, all processes together."""
+    unroll: int = 20
+    """Steps that gradients go back through."""
+    reset: Literal["sentence", "never"] = "sentence"
+    """Begin each sentence from a zero state, as vectors are computed later; or never, as the original did."""
+    dropout: float = 0.1
+    """Share of values dropped at every layer's input and before the softmax."""
+    optimizer: Literal["adagrad", "adam", "adamw"] = "adam"
+    """Adagrad as the original; Adam is faster."""
+    learning_rate: float = 0.002
+    """The largest step size."""
+    warmup: int = 200
+    """Steps in which the rate rises to its largest."""
+    decay: Literal["none", "linear", "cosine"] = "linear"
+    """How the rate falls towards the end."""
+    weight_decay: float = 0.0
+    """For adamw."""
+    gradient_scale: float = 1.0
+    """The loss is multiplied by this before it is differentiated; the original's 20 matters to Adagrad and clipping."""
+    clip: float = 10.0
+    """The gradient's norm is kept within this."""
+    accumulate: int = 1
+    """Steps whose gradients are added up before the weights move."""
+    seed: int = 0
+    """Where all randomness comes from."""
+    evaluate_steps: int = 500
+    """Steps between measurements on held-out text."""
+    evaluate_tokens: int = 50_000
+    """Held-out tokens measured on the way; all of them at the end."""
+    save_minutes: float = 5.0
+    """Minutes between checkpoints."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "unroll", "learning_rate", "clip", "accumulate", "evaluate_steps"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"training.{name} is {getattr(self, name)}: it must be above 0")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"training.dropout is {self.dropout}: it goes from 0 to below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The model, the corpus and the training."""
+
+    model: ModelConfig = field(
+        default_factory=lambda: ModelConfig(characters=CharacterConfig(), softmax=SoftmaxConfig(), forget_bias=1.0)
+    )
+    """The network; what depends on the text is filled in from it."""
+    corpus: CorpusSettings = field(default_factory=CorpusSettings)
+    """What is read from the text."""
+    training: TrainSettings = field(default_factory=TrainSettings)
+    """What is done with it."""
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """The values of a recipe, by its name or its file's."""
+    path = Path(name) if name.endswith(".toml") else _find(name)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: the recipe cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: the recipe is not TOML: {error}") from None
+
+
+def make_recipe(values: dict[str, Any]) -> Recipe:
+    """The recipe from plain values, each one known, of its type and in its range."""
+    try:
+        recipe = msgspec.convert(values, Recipe)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the recipe has a mistake: {error}") from None
+    if unknown := _unknown(values, recipe_values(recipe)):
+        raise ConfigError(f"the recipe has a setting that is not known: {unknown}")
+    if recipe.model.softmax is None:
+        raise ConfigError("the recipe has no model.softmax: a language model needs one to be trained")
+    return recipe
+
+
+def recipe_values(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as plain values."""
+    return asdict(recipe)
+
+
+def set_value(values: dict[str, Any], name: str, text: str) -> None:
+    """Set one value, named by its path (training.batch), as TOML would read it; a bare word is a string."""
+    *path, last = name.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+    try:
+        values[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[last] = text
+
+
+def _find(name: str) -> Path:
+    for folder in (PACKAGED, IN_REPOSITORY):
+        if (path := folder / f"{name}.toml").exists():
+            return path
+    known = sorted(path.stem for folder in (PACKAGED, IN_REPOSITORY) for path in folder.glob("*.toml"))
+    raise ConfigError(f"unknown recipe {name!r}: known are {', '.join(known)}, or a file ending in .toml")
+
+
+def _unknown(given: dict[str, Any], known: dict[str, Any], prefix: str = "") -> str:
+    """The path of the first value that is given but not known."""
+    for name, value in given.items():
+        if name not in known:
+            return prefix + name
+        if isinstance(value, dict) and isinstance(known[name], dict):
+            deeper = _unknown(value, known[name], f"{prefix}{name}.")
+            if deeper:
+                return deeper
+    return ""

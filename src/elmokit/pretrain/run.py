@@ -1,0 +1,313 @@
+"""A training run and its folder.
+
+| file | what it holds |
+|---|---|
+| config.json, model.safetensors, vocab.txt | the model so far, to be loaded as any other |
+| recipe.json | every setting |
+| metrics.jsonl | a line for each measurement |
+| training.pt | all that is needed to go on |
+| corpus/ | the text as ids |
+"""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+
+from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.checkpoints.native import write as write_native
+from elmokit.elmo import Elmo
+from elmokit.errors import CheckpointError, ConfigError, OutputError
+from elmokit.model.language_model import LanguageModel
+from elmokit.pretrain.corpus import Corpus, read_corpus
+from elmokit.pretrain.perplexity import Perplexity, perplexity, sentences_of
+from elmokit.pretrain.recipe import Recipe, recipe_values
+from elmokit.pretrain.shards import prepare
+from elmokit.pretrain.trainer import Progress, Trainer, model_config
+from elmokit.text.vocabulary import Vocabulary
+
+RECIPE, METRICS, STATE, CORPUS = "recipe.json", "metrics.jsonl", "training.pt", "corpus"
+BYTES_A_WEIGHT = 16  # the weight, its gradient and what Adam remembers of it
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What is known before the first step."""
+
+    corpus: Corpus
+    parameters: int
+    steps: int
+    steps_done: int
+    seconds_a_step: float
+    megabytes: float
+    """An estimate of the memory that training takes."""
+
+    @property
+    def seconds(self) -> float:
+        """An estimate of the time that is left."""
+        return (self.steps - self.steps_done) * self.seconds_a_step
+
+
+class Reporter(Protocol):
+    """Is told how a run goes."""
+
+    def reading(self, done: int, total: int, /) -> None:
+        """Bytes of text read."""
+
+    def preflight(self, facts: Preflight, /) -> None:
+        """Before the first step."""
+
+    def progress(self, progress: Progress, total: int, tokens_per_second: float, /) -> None:
+        """After a step."""
+
+    def measured(self, progress: Progress, held_out: Perplexity, /) -> None:
+        """After a measurement on held-out text."""
+
+    def saved(self, step: int, /) -> None:
+        """After a checkpoint."""
+
+
+def pretrain(
+    paths: Sequence[Path],
+    folder: Path,
+    recipe: Recipe,
+    reporter: Reporter,
+    *,
+    valid_paths: Sequence[Path] = (),
+    vocabulary: Vocabulary | None = None,
+    resume: bool = False,
+    workers: int | None = None,
+) -> Perplexity | None:
+    """Train a model from text to the end of its recipe; its perplexity on all held-out text, where there is any."""
+    rank, world = _join_processes()
+    if rank == 0:
+        _check_folder(folder, recipe, resume=resume)
+        _prepare(paths, folder, recipe, valid_paths, vocabulary, workers, reporter)
+    if world > 1:
+        dist.barrier()
+    settings = recipe.corpus
+    corpus = read_corpus(folder / CORPUS, vocab_size=settings.vocab_size, min_count=settings.min_count)
+    trainer = Trainer(_new_model(recipe, corpus), recipe, corpus, rank=rank, world=world)
+    if resume:
+        trainer.load_state_dict(_read_state(folder / STATE))
+    run = Run(folder, recipe, corpus, trainer, reporter if rank == 0 else None)
+    try:
+        return run.to_the_end()
+    finally:
+        if world > 1:
+            dist.destroy_process_group()
+
+
+class Run:
+    """The loop: steps, measurements, checkpoints. Only one of several processes reports and writes."""
+
+    def __init__(
+        self, folder: Path, recipe: Recipe, corpus: Corpus, trainer: Trainer, reporter: Reporter | None
+    ) -> None:
+        self.folder, self.recipe, self.corpus = folder, recipe, corpus
+        self.trainer, self.reporter = trainer, reporter
+        self.last_save = time.monotonic()
+
+    def to_the_end(self) -> Perplexity | None:
+        """Train; an interruption leaves a checkpoint."""
+        trainer, settings = self.trainer, self.recipe.training
+        if trainer.step == 0:
+            self.save()
+        if self.reporter:
+            self.reporter.preflight(self._preflight())
+        progress = Progress(trainer.step, trainer.tokens, float("nan"), trainer.learning_rate())
+        try:
+            while trainer.step < trainer.total_steps:
+                start = time.perf_counter()
+                progress = trainer.advance()
+                seconds = time.perf_counter() - start
+                if self.reporter:
+                    rate = settings.batch * settings.unroll * settings.accumulate / seconds
+                    self.reporter.progress(progress, trainer.total_steps, rate)
+                    if progress.step % settings.evaluate_steps == 0:
+                        self._measure(progress, rate, tokens=settings.evaluate_tokens)
+                self._save_in_time()
+        except KeyboardInterrupt:
+            self.save()
+            raise
+        self.save()
+        return self._measure(progress, None, tokens=None) if self.reporter else None
+
+    def _save_in_time(self) -> None:
+        """All processes save at the same step: a clock of one of them decides."""
+        due = torch.tensor(time.monotonic() - self.last_save > 60 * self.recipe.training.save_minutes)
+        if self.trainer.world > 1:
+            dist.broadcast(due, 0)
+        if due:
+            self.save()
+
+    def save(self) -> None:
+        """The training state first, in one piece; then the model that it holds."""
+        state = self.trainer.state_dict()
+        self.last_save = time.monotonic()
+        if self.reporter is None:
+            return
+        try:
+            _replace_file(self.folder / RECIPE, lambda path: path.write_text(_as_json(self.recipe), encoding="utf-8"))
+            _replace_file(self.folder / STATE, lambda path: torch.save(state, path))
+            self._write_model()
+        except (OSError, RuntimeError) as error:
+            raise OutputError(f"{self.folder}: the checkpoint cannot be written: {error}") from error
+        self.reporter.saved(self.trainer.step)
+
+    def _write_model(self) -> None:
+        partial = self.folder / ".model.partial"
+        partial.mkdir(exist_ok=True)
+        write_native(self._checkpoint(), partial, half=False)
+        for file in partial.iterdir():
+            file.replace(self.folder / file.name)
+        partial.rmdir()
+
+    def _checkpoint(self) -> Checkpoint:
+        weights = {name: weight.detach().cpu() for name, weight in self.trainer.model.weights().items()}
+        return Checkpoint(self.trainer.model.config, weights, self.corpus.vocabulary, str(self.folder))
+
+    def _measure(self, progress: Progress, rate: float | None, *, tokens: int | None) -> Perplexity | None:
+        """Held-out perplexity, written down and reported."""
+        if not self.corpus.valid.tokens:
+            return None
+        elmo = Elmo(self._checkpoint(), token_cache_mb=16)
+        found = perplexity(elmo, sentences_of(self.corpus.valid.ids, self.corpus.words, tokens=tokens))
+        line = {
+            "step": progress.step,
+            "tokens": progress.tokens,
+            "loss": progress.loss,
+            "learning_rate": progress.learning_rate,
+            "tokens_per_second": rate,
+            "perplexity": {"forward": found.forward, "backward": found.backward, "average": found.average},
+            "held_out_targets": found.targets,
+        }
+        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        assert self.reporter is not None
+        self.reporter.measured(progress, found)
+        return found
+
+    def _preflight(self) -> Preflight:
+        """What a step costs is seen by doing one and taking it back."""
+        trainer = self.trainer
+        parameters = sum(weight.numel() for weight in trainer.model.parameters())
+        seconds = 0.0
+        if trainer.world == 1:
+            before = trainer.streams.state(), trainer.state
+            start = time.perf_counter()
+            trainer.accumulate_gradients()
+            seconds = time.perf_counter() - start
+            trainer.streams.restore(before[0])
+            trainer.state = before[1]
+            trainer.optimizer.zero_grad()
+        activations = 40 * 4 * self.recipe.training.batch * self.recipe.training.unroll * self.recipe.model.hidden
+        megabytes = (BYTES_A_WEIGHT * parameters + activations) / 2**20
+        return Preflight(self.corpus, parameters, trainer.total_steps, trainer.step, seconds, megabytes)
+
+
+def _join_processes() -> tuple[int, int]:
+    """This process's number and how many there are, as torchrun tells it."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        return 0, 1
+    if not dist.is_initialized():
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return dist.get_rank(), world
+
+
+def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
+    """Refuse to overwrite a run, and to go on with other settings."""
+    if resume:
+        _check_same(folder, recipe)
+    elif (folder / STATE).exists():
+        raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")
+    elif folder.exists() and (not folder.is_dir() or any(path.name != CORPUS for path in folder.iterdir())):
+        raise OutputError(f"{folder} is not empty: choose another folder")
+
+
+def _check_same(folder: Path, recipe: Recipe) -> None:
+    try:
+        before = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise CheckpointError(f"{folder}: there is no run to go on with here") from None
+    changed = [
+        f"{name} was {_show(old)} and is {_show(new)}"
+        for (name, old), (_, new) in zip(_flat(before), _flat(json.loads(_as_json(recipe))), strict=True)
+        if old != new
+    ]
+    if changed:
+        raise ConfigError(f"{folder}: a run goes on with the settings it began with: {'; '.join(changed)}")
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for name, value in values.items():
+        flat += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return flat
+
+
+def _show(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _as_json(recipe: Recipe) -> str:
+    return json.dumps(recipe_values(recipe), ensure_ascii=False, indent=2) + "\n"
+
+
+def _prepare(
+    paths: Sequence[Path],
+    folder: Path,
+    recipe: Recipe,
+    valid_paths: Sequence[Path],
+    vocabulary: Vocabulary | None,
+    workers: int | None,
+    reporter: Reporter,
+) -> None:
+    if vocabulary is not None:
+        vocabulary.check_training_order()
+    folder.mkdir(parents=True, exist_ok=True)
+    prepare(
+        paths,
+        folder / CORPUS,
+        tokenizer=recipe.model.tokenizer,
+        vocabulary=vocabulary,
+        vocab_size=recipe.corpus.vocab_size,
+        min_count=recipe.corpus.min_count,
+        valid_paths=valid_paths,
+        valid_share=recipe.corpus.valid_share,
+        workers=workers,
+        progress=reporter.reading,
+        split=recipe.corpus.split,
+        field=recipe.corpus.field,
+    )
+
+
+def _new_model(recipe: Recipe, corpus: Corpus) -> LanguageModel:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.training.seed)
+        return LanguageModel(model_config(recipe, corpus))
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        state: dict[str, Any] = torch.load(path, weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError) as error:
+        raise CheckpointError(f"{path}: cannot be read: {error}") from None
+    return state
+
+
+def _replace_file(path: Path, write: Any) -> None:
+    """Write a file beside its place, then put it there in one move."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        write(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

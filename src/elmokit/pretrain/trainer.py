@@ -1,0 +1,183 @@
+"""Training, step by step: what is read, what is learned from it, and everything needed to go on from there."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from elmokit.config import ModelConfig
+from elmokit.errors import ElmoError
+from elmokit.model.bilm import State
+from elmokit.model.language_model import LanguageModel, Step
+from elmokit.model.tokens import as_tensors
+from elmokit.pretrain.corpus import Corpus
+from elmokit.pretrain.recipe import Recipe, TrainSettings
+from elmokit.pretrain.streams import Direction, Streams
+from elmokit.text.words import WordEncoder, WordIds
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a step did."""
+
+    step: int
+    tokens: int
+    """Tokens read so far, by all processes; each is read once in each direction."""
+    loss: float
+    """Mean of both directions' losses a target, in nats; of the sample for a sampled softmax."""
+    learning_rate: float
+
+
+def model_config(recipe: Recipe, corpus: Corpus) -> ModelConfig:
+    """The recipe's model, with what depends on the text filled in."""
+    model, size = recipe.model, len(corpus.vocabulary)
+    assert model.softmax is not None
+    characters = model.characters
+    if characters is not None and characters.alphabet == "unicode" and not characters.characters:
+        characters = replace(characters, characters=corpus.characters())
+    words = model.words and replace(model.words, size=size)
+    return replace(model, characters=characters, words=words, softmax=replace(model.softmax, size=size))
+
+
+class Trainer:
+    """One process's part in training a language model on a corpus."""
+
+    def __init__(self, model: LanguageModel, recipe: Recipe, corpus: Corpus, *, rank: int = 0, world: int = 1) -> None:
+        self.model, self.settings, self.rank, self.world = model, recipe.training, rank, world
+        settings = recipe.training
+        self.streams = Streams(
+            corpus.train.ids,
+            vocab_size=len(corpus.vocabulary),
+            batch=settings.batch,
+            unroll=settings.unroll,
+            seed=settings.seed,
+            rank=rank,
+            world=world,
+        )
+        self.total_steps = max(1, math.ceil(settings.epochs * self.streams.steps_per_epoch))
+        self.table = WordEncoder(model.config, corpus.vocabulary).encode(corpus.words)
+        self.optimizer = make_optimizer(model, settings)
+        self.state = model.bilm.zero_state(settings.batch // world)
+        self.step = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read so far."""
+        return self.step * self.settings.batch * self.settings.unroll
+
+    def advance(self) -> Progress:
+        """Read on, and learn from it."""
+        self.optimizer.zero_grad()
+        loss = targets = 0.0
+        for _ in range(self.settings.accumulate):
+            more_loss, more_targets = self.accumulate_gradients()
+            loss, targets = loss + more_loss, targets + more_targets
+        loss, targets = self._sum_over_processes(loss, targets)
+        if not math.isfinite(loss):
+            raise ElmoError(
+                f"the loss is {loss} at step {self.step}: the last checkpoint is good; lower training.learning_rate"
+            )
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        rate = self.learning_rate()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.step += self.settings.accumulate
+        return Progress(self.step, self.tokens, loss / max(1, targets), rate)
+
+    def accumulate_gradients(self) -> tuple[float, int]:
+        """Add the next chunk's gradients to the weights'; its summed loss and the number of its targets."""
+        settings, number = self.settings, self.streams.total_steps
+        chunk = next(self.streams)
+        inputs = np.stack([chunk.forward.inputs, chunk.backward.inputs])  # (2, T, B)
+        words, places = np.unique(inputs, return_inverse=True)
+        places = places.reshape(inputs.shape)
+        vectors = self.model.bilm.tokens(*self._read(words))  # (U, P)
+        forward, backward = (self._step(way, number, chunk[way], places[way]) for way in range(2))
+        scale = 0.5 * settings.gradient_scale / (settings.batch * settings.unroll * settings.accumulate)
+        results, self.state = self.model.backpropagate(
+            vectors, (forward, backward), self.state, dropout=settings.dropout, scale=scale
+        )
+        return sum(result.loss for result in results), sum(result.targets for result in results)
+
+    def _read(self, words: Any) -> tuple[Tensor | None, Tensor | None]:
+        ids = WordIds(*(None if part is None else part[words] for part in self.table))
+        return as_tensors(ids, next(self.model.parameters()).device)
+
+    def _step(self, way: int, number: int, read: Direction, places: Any) -> Step:
+        """What a direction reads; all randomness follows from the settings' seed and the number of the step."""
+        device = next(self.model.parameters()).device
+        keep = torch.from_numpy(read.keep).to(device) if self.settings.reset == "sentence" else None
+        targets = torch.from_numpy(read.targets).to(device)
+        seed = (self.settings.seed, number, way)
+        dropout, samples = _generator(*seed, 1 + self.rank), _generator(*seed, 0)
+        return Step(torch.from_numpy(places).to(device), targets, keep, dropout, samples)
+
+    def _sum_over_processes(self, loss: float, targets: float) -> tuple[float, float]:
+        """Add up gradients, losses and targets of all processes, so that each goes on with the whole batch's."""
+        if self.world == 1:
+            return loss, targets
+        gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
+        totals = torch.tensor([loss, targets], dtype=torch.float64)
+        dist.all_reduce(totals)
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        for gradient, part in zip(gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+        return totals[0].item(), totals[1].item()
+
+    def learning_rate(self) -> float:
+        """Rises in a line, then falls as the settings say."""
+        settings = self.settings
+        rising = min(1.0, (self.step + 1) / max(1, settings.warmup))
+        left = max(0.0, 1 - self.step / self.total_steps)
+        falling = {"none": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[settings.decay]
+        return settings.learning_rate * rising * falling
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything needed to go on exactly as if nothing had happened."""
+        return {
+            "weights": self.model.weights(),
+            "optimizer": self.optimizer.state_dict(),
+            "h": self._gathered(self.state.h),
+            "c": self._gathered(self.state.c),
+            "streams": self.streams.state(),
+            "step": self.step,
+        }
+
+    def _gathered(self, part: Tensor) -> Tensor:
+        """The state of all processes' streams, in order."""
+        if self.world == 1:
+            return part
+        parts = [torch.empty_like(part) for _ in range(self.world)]
+        dist.all_gather(parts, part.contiguous())
+        return torch.cat(parts, dim=2)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        with torch.no_grad():
+            for name, weight in self.model.weights().items():
+                weight.copy_(state["weights"][name])
+        self.optimizer.load_state_dict(state["optimizer"])
+        own = slice(self.rank * self.state.h.shape[2], (self.rank + 1) * self.state.h.shape[2])
+        self.state = State(state["h"][:, :, own].clone(), state["c"][:, :, own].clone())
+        self.streams.restore(state["streams"])
+        self.step = state["step"]
+
+
+def _generator(*seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
+
+
+def make_optimizer(model: LanguageModel, settings: TrainSettings) -> torch.optim.Optimizer:
+    """The optimiser, over the weights that are not frozen."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    if settings.optimizer == "adagrad":
+        return torch.optim.Adagrad(weights, lr=settings.learning_rate, initial_accumulator_value=1.0)
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(weights, lr=settings.learning_rate)
+    return torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay)

@@ -1,0 +1,299 @@
+"""Training runs: they learn, go on where they stopped, and say what is wrong."""
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import elmokit
+from elmokit.cli import main
+from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError, OutputError
+from elmokit.pretrain.corpus import read_corpus
+from elmokit.pretrain.perplexity import perplexity, sentences_of
+from elmokit.pretrain.recipe import make_recipe, read_recipe, recipe_values, set_value
+from elmokit.pretrain.run import pretrain
+
+SUBJECTS = ["the cat", "the dog", "a small bird", "my sister", "the old king", "小猫"]
+VERBS = ["sees", "likes", "follows", "remembers"]
+OBJECTS = ["the river", "a green tree", "the house", "her friend", "the moon", "月亮"]
+
+
+class Quiet:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.losses, self.perplexities, self.facts, self.saves = [], [], None, []
+
+    def reading(self, done, total):
+        pass
+
+    def preflight(self, facts):
+        self.facts = facts
+
+    def progress(self, progress, total, tokens_per_second):
+        self.losses.append(progress.loss)
+
+    def measured(self, progress, held_out):
+        self.perplexities.append(held_out)
+
+    def saved(self, step):
+        self.saves.append(step)
+
+
+class StopsAfter(Quiet):
+    """A user who loses patience after so many steps."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps = steps
+
+    def progress(self, progress, total, tokens_per_second):
+        super().progress(progress, total, tokens_per_second)
+        if len(self.losses) == self.steps:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A little language: whoever sees, sees something; 1,200 sentences."""
+    choose = random.Random(0).choice
+    lines = [f"{choose(SUBJECTS)} {choose(VERBS)} {choose(OBJECTS)} ." for _ in range(1200)]
+    path = tmp_path_factory.mktemp("text") / "little.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def recipe(**settings):
+    values = read_recipe("tiny")
+    quick = {"training.epochs": 0.3, "training.batch": 8, "training.evaluate_steps": 10, "model.hidden": 16}
+    quick |= {"model.projection": 8, "model.characters.filters": [[1, 4], [2, 8]], "training.save_minutes": 60}
+    for name, value in (quick | {name.replace("__", "."): value for name, value in settings.items()}).items():
+        set_value(values, name, json.dumps(value))
+    return make_recipe(values)
+
+
+KINDS = {
+    "full": {},
+    "sampled": {"model__softmax__kind": "sampled", "model__softmax__samples": 12},
+    "adaptive": {"model__softmax__kind": "adaptive", "model__softmax__cutoffs": [8, 16]},
+    "gru": {"model__cell": "gru"},
+    "unicode": {"model__characters__alphabet": "unicode"},
+    "words_and_characters": {"model__words__dim": 6},
+    "never_reset": {"training__reset": "never"},
+    "adagrad": {"training__optimizer": "adagrad", "training__learning_rate": 0.2, "training__gradient_scale": 10.0},
+    "adamw": {"training__optimizer": "adamw", "training__accumulate": 2},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_learns(kind, text, tmp_path):
+    """Better than knowing how often each word occurs, after a few hundred sentences."""
+    reporter = Quiet()
+    result = pretrain([text], tmp_path / "run", recipe(training__epochs=2.0, **KINDS[kind]), reporter)
+    assert reporter.perplexities[-1] == result
+    assert result.average < 14 if kind != "never_reset" else result.average < 40
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["perplexity"]["average"] == pytest.approx(result.average)
+    elmo = elmokit.load(tmp_path / "run")
+    assert elmo.embed(["the cat sees the moon ."])[0].shape == (6, 16)
+    corpus = read_corpus(tmp_path / "run" / "corpus", min_count=1)
+    again = perplexity(elmo, sentences_of(corpus.valid.ids, corpus.words))
+    assert again.average == pytest.approx(result.average, rel=1e-5)
+
+
+def test_stopped_and_resumed_is_the_same_to_the_bit(text, tmp_path):
+    settings = recipe(model__softmax__kind="sampled", model__softmax__samples=12, training__reset="never")
+    whole, first, second = Quiet(), StopsAfter(7), Quiet()
+    pretrain([text], tmp_path / "whole", settings, whole)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain([text], tmp_path / "parts", settings, first)
+    assert first.saves[-1] == 7
+    pretrain([text], tmp_path / "parts", settings, second, resume=True)
+    assert first.losses + second.losses == whole.losses
+    one, other = (elmokit.load(tmp_path / name).checkpoint().weights for name in ("whole", "parts"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_killed_and_resumed(text, tmp_path):
+    """kill -9 loses the steps since the last checkpoint and nothing else."""
+    arguments = ["pretrain", text, "-o", tmp_path / "run", "--recipe", "tiny", "-s", "training.save_minutes=0.0001"]
+    command = [sys.executable, "-m", "elmokit", *map(str, arguments), "-s", "training.epochs=200"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and _step(tmp_path / "run") < 5:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    step = _step(tmp_path / "run")
+    assert step >= 5
+    elmokit.load(tmp_path / "run").embed([["the", "cat"]])
+    values = recipe_values(make_recipe(read_recipe("tiny")))
+    values["training"].update(epochs=200, save_minutes=0.0001)
+    reporter = StopsAfter(2)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain([text], tmp_path / "run", make_recipe(json.loads(json.dumps(values))), reporter, resume=True)
+    assert _step(tmp_path / "run") == step + 2
+
+
+def _step(folder) -> int:
+    path = folder / "training.pt"
+    return torch.load(path, weights_only=True)["step"] if path.exists() else 0
+
+
+def test_two_processes_do_what_one_does(text, tmp_path):
+    """Half the batch each: the same losses over fifty steps."""
+    code = (
+        "import sys, json, pathlib\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "import torch; torch.set_num_threads(1)\n"
+        "from test_pretrain_run import Quiet, recipe\n"
+        "from elmokit.pretrain.run import pretrain\n"
+        "class Told(Quiet):\n"
+        "    def measured(self, progress, held_out):\n"
+        "        super().measured(progress, held_out)\n"
+        "        pathlib.Path(sys.argv[4]).write_text(json.dumps(self.losses))\n"
+        "if __name__ == '__main__':\n"
+        "    settings = recipe(training__dropout=0.0, training__epochs=0.6, training__evaluate_steps=1000)\n"
+        "    pretrain([pathlib.Path(sys.argv[2])], pathlib.Path(sys.argv[3]), settings, Told(), workers=1)\n"
+    )
+    script = tmp_path / "train.py"
+    script.write_text(code)
+    losses = []
+    for processes in (1, 2):
+        launch = [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            f"--nproc-per-node={processes}",
+            script,
+        ]
+        told = tmp_path / f"{processes}.json"
+        arguments = [Path(__file__).parent, text, tmp_path / f"run{processes}", told]
+        done = subprocess.run(
+            [str(part) for part in (*launch, *arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        assert done.returncode == 0, done.stderr
+        losses.append(json.loads(told.read_text()))
+    assert len(losses[0]) >= 50
+    np.testing.assert_allclose(losses[0], losses[1], atol=1e-4)
+
+
+def test_a_loss_that_is_not_finite_stops(text, tmp_path):
+    with pytest.raises(ElmoError, match="last checkpoint is good"):
+        pretrain([text], tmp_path / "run", recipe(training__learning_rate=1e30, training__warmup=0), Quiet())
+    weights = elmokit.load(tmp_path / "run").checkpoint().weights
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+@pytest.fixture(scope="module")
+def finished(text, tmp_path_factory):
+    """The folder of a short run."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    pretrain([text], folder, recipe(training__epochs=0.05), Quiet())
+    return folder
+
+
+class TestPerplexity:
+    @pytest.fixture
+    def elmo(self, finished):
+        return elmokit.load(finished)
+
+    def test_equals_a_plain_sum(self, elmo):
+        sentences = [["the", "cat", "sees", "zebras"], ["月"], []]
+        ids = elmo.vocabulary.encode
+        totals, targets = [0.0, 0.0], 0
+        for sentence in sentences:
+            words = ["<S>", *sentence, "</S>"]
+            top = elmo.run([words], gradients=False)[-1]
+            ahead, back = (elmo.language_model.softmax.log_probabilities(half) for half in top.chunk(2, dim=-1))
+            for place in range(len(words) - 1):
+                totals[0] += ahead[place, ids([words[place + 1]])[0]].item()
+                totals[1] += back[place + 1, ids([words[place]])[0]].item()
+                targets += 1
+        found = perplexity(elmo, sentences)
+        assert found.targets == targets
+        assert found.unknown == 1
+        assert found.forward == pytest.approx(math.exp(-totals[0] / targets), rel=1e-5)
+        assert found.backward == pytest.approx(math.exp(-totals[1] / targets), rel=1e-5)
+
+    def test_on_the_command_line(self, finished, text, capsys):
+        main(["perplexity", str(finished), str(text)])
+        output = capsys.readouterr().out
+        assert [line.split()[0] for line in output.splitlines()[:3]] == ["forward", "backward", "average"]
+
+    def test_needs_a_softmax(self, model_folder):
+        with pytest.raises(CheckpointError, match="no softmax"):
+            perplexity(elmokit.load(model_folder), [["a"]])
+
+    def test_needs_text(self, elmo):
+        with pytest.raises(DataError, match="no text"):
+            perplexity(elmo, [])
+
+
+class TestMistakes:
+    def test_a_run_is_not_overwritten(self, text, finished):
+        with pytest.raises(OutputError, match="--resume"):
+            pretrain([text], finished, recipe(), Quiet())
+
+    def test_other_things_are_not_overwritten(self, text, tmp_path):
+        (tmp_path / "thesis.tex").touch()
+        with pytest.raises(OutputError, match="not empty"):
+            pretrain([text], tmp_path, recipe(), Quiet())
+
+    def test_resuming_with_other_settings(self, text, finished):
+        with pytest.raises(ConfigError, match=r"training.epochs was 0.05 and is 3.0; training.batch was 8 and is 4"):
+            pretrain([text], finished, recipe(training__epochs=3.0, training__batch=4), Quiet(), resume=True)
+
+    def test_resuming_nothing(self, text, tmp_path):
+        with pytest.raises(CheckpointError, match="no run"):
+            pretrain([text], tmp_path / "new", recipe(), Quiet(), resume=True)
+
+    def test_too_little_text(self, tmp_path):
+        (tmp_path / "short.txt").write_text("Two words.\nThree more words.\n")
+        with pytest.raises(DataError, match="one batch takes"):
+            pretrain([tmp_path / "short.txt"], tmp_path / "run", recipe(), Quiet())
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--recipe", "grand"], "unknown recipe 'grand': known are"),
+            (["--recipe", "missing.toml"], "missing.toml"),
+            (["-s", "training.batch"], "name=value"),
+            (["-s", "training.bath=3"], "training.bath"),
+            (["-s", "training.batch=many"], "batch"),
+            (["-s", "training.dropout=1"], "dropout"),
+            (["--vocabulary", "missing.txt"], "missing.txt"),
+        ],
+    )
+    def test_on_the_command_line(self, arguments, message, text, tmp_path, capsys, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SystemExit) as caught:
+            main(["pretrain", str(text), "-o", "run", *arguments])
+        assert caught.value.code == 2
+        assert message in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
+
+    def test_vocabulary_out_of_order(self, text, tmp_path, capsys):
+        (tmp_path / "vocab.txt").write_text("the\n<S>\n</S>\n<UNK>\n")
+        with pytest.raises(SystemExit):
+            main(["pretrain", str(text), "-o", str(tmp_path / "run"), "--vocabulary", str(tmp_path / "vocab.txt")])
+        assert "training needs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["tiny", "novel", "small", "original"])
+def test_recipes_are_whole(name):
+    assert make_recipe(json.loads(json.dumps(recipe_values(make_recipe(read_recipe(name))))))
