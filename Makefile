@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 test: $(STAMP)
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -20,9 +20,9 @@ def workshop(tmp_path, model_folder):
     """A folder with what the examples read."""
     shutil.copy(model_folder / "weights.hdf5", tmp_path / f"{PUBLISHED}_weights.hdf5")
     shutil.copy(model_folder / "options.json", tmp_path / f"{PUBLISHED}_options.json")
-    (tmp_path / "novel.txt").write_text(
-        "It was a bright cold day. The clocks were striking.\n\n“好。”他说。\n", "utf-8"
-    )
+    days = ("The ferry was late on day", "Nobody minded the rain on day", "“好。”他说。 It was day")
+    novel = "\n\n".join(f"{days[number % 3]} {number}. The harbour was quiet." for number in range(200))
+    (tmp_path / "novel.txt").write_text(novel, encoding="utf-8")
     return tmp_path
 
 

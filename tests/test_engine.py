@@ -13,6 +13,7 @@ import torch
 from conftest import BYTES, CONFIGS, SENTENCES, random_checkpoint, random_elmo
 
 import elmokit.model.fast_tokens
+import elmokit.model.linear
 from elmokit.checkpoints import write_checkpoint
 from elmokit.errors import ConfigError
 from elmokit.model.cache import TokenCache
@@ -108,6 +109,10 @@ class TestEngine:
 
 
 class TestInt8:
+    @pytest.fixture(autouse=True)
+    def even_small_matrices(self, monkeypatch):
+        monkeypatch.setattr(elmokit.model.linear, "INT8_LEAST", 0)
+
     def test_close_to_fp32(self):
         fp32, int8 = random_elmo(), random_elmo(precision="int8")
         vectors = zip(fp32.embed(SENTENCES, layers="all"), int8.embed(SENTENCES, layers="all"), strict=True)
@@ -120,6 +125,13 @@ class TestInt8:
         together = elmo.embed([*SENTENCES, *SENTENCES * 20], layers="all")
         for sentence, vectors in zip(SENTENCES, together, strict=False):
             np.testing.assert_array_equal(elmo.embed([sentence], layers="all")[0], vectors)
+
+    def test_small_matrices_are_left_alone(self, monkeypatch):
+        monkeypatch.setattr(elmokit.model.linear, "INT8_LEAST", 10**6)
+        for one, other in zip(
+            random_elmo().embed(SENTENCES), random_elmo(precision="int8").embed(SENTENCES), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
 
     def test_is_for_lstms(self):
         with pytest.raises(ConfigError, match="LSTM"):

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import elmokit
+from elmokit.checkpoints import read_checkpoint
 from elmokit.cli import main
 from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError, OutputError
 from elmokit.pretrain.corpus import read_corpus
@@ -205,6 +206,42 @@ def finished(text, tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished") / "run"
     pretrain([text], folder, recipe(training__epochs=0.05), Quiet())
     return folder
+
+
+class TestFinetuning:
+    QUICK = ("-s", "training.batch=8", "-s", "training.unroll=10", "-s", "training.epochs=1", "--workers", "1")
+
+    @pytest.fixture
+    def other_text(self, tmp_path):
+        path = tmp_path / "other.txt"
+        path.write_text("the zebra remembers the moon .\nthe zebra follows her friend .\n" * 150, encoding="utf-8")
+        return path
+
+    def test_from_a_model_with_softmax(self, finished, other_text, tmp_path):
+        before = perplexity(elmokit.load(finished), [["the", "cat", "remembers", "the", "moon", "."]])
+        main(["finetune", str(finished), str(other_text), "-o", str(tmp_path / "tuned"), *self.QUICK])
+        tuned = elmokit.load(tmp_path / "tuned")
+        assert tuned.vocabulary.words == elmokit.load(finished).vocabulary.words
+        after = perplexity(tuned, [["the", "cat", "remembers", "the", "moon", "."]])
+        assert after.average < before.average
+
+    def test_with_new_words(self, finished, other_text, tmp_path):
+        main(
+            ["finetune", str(finished), str(other_text), "-o", str(tmp_path / "tuned"), "--new-words", "5", *self.QUICK]
+        )
+        old, new = elmokit.load(finished).vocabulary, elmokit.load(tmp_path / "tuned").vocabulary
+        assert new.words == (*old.words, "zebra")
+
+    def test_from_a_model_without_softmax(self, model_folder, other_text, tmp_path):
+        """The softmax learns alone for half an epoch; then everything moves."""
+        arguments = ["finetune", str(model_folder), str(other_text), "-o", str(tmp_path / "tuned"), *self.QUICK]
+        main([*arguments, "-s", "training.head_epochs=1"])
+        weights, tuned = read_checkpoint(model_folder).weights, read_checkpoint(tmp_path / "tuned")
+        assert all(torch.equal(weight, tuned.weights[name]) for name, weight in weights.items())
+        assert perplexity(elmokit.load(tmp_path / "tuned"), [["the", "zebra", "remembers"]]).average < 20
+        main([*arguments[:4], str(tmp_path / "all"), *self.QUICK])
+        moved = read_checkpoint(tmp_path / "all").weights
+        assert not any(torch.equal(weight, moved[name]) for name, weight in weights.items() if "bias" not in name)
 
 
 class TestPerplexity:

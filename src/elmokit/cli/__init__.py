@@ -10,7 +10,7 @@ from elmokit.cli.bench import bench
 from elmokit.cli.convert import convert
 from elmokit.cli.embed import embed
 from elmokit.cli.info import info
-from elmokit.cli.pretrain import perplexity, pretrain
+from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.errors import ElmoError
 
 app = App(
@@ -20,7 +20,7 @@ app = App(
     result_action="return_none",
     suppress_keyboard_interrupt=False,
 )
-for command in (embed, info, convert, pretrain, perplexity, bench):
+for command in (embed, info, convert, pretrain, finetune, perplexity, bench):
     app.command(command)
 
 

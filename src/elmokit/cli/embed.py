@@ -48,7 +48,7 @@ def embed(
     tokenizer
         How sentences are cut into tokens; the model's own way unless given.
     precision
-        fp32, or int8: faster by half or more, and nearly the same vectors.
+        fp32, or int8: faster on large models, for nearly the same vectors.
     batch_tokens
         Tokens computed at a time; more is faster up to a point and takes more memory.
     device

@@ -1,4 +1,4 @@
-"""`elmokit pretrain` and `elmokit perplexity`: from text to a model, and how good it is."""
+"""`elmokit pretrain`, `finetune` and `perplexity`: from text to a model, and how good it is."""
 
 import sys
 from pathlib import Path
@@ -50,7 +50,6 @@ def pretrain(
     workers
         Processes that cut the text; as many as there are cores unless given.
     """
-    from elmokit.errors import ConfigError
     from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
     from elmokit.pretrain.run import pretrain as run
     from elmokit.text.vocabulary import read_vocabulary
@@ -58,11 +57,7 @@ def pretrain(
     values = read_recipe(recipe)
     if tokenizer:
         set_value(values, "model.tokenizer", tokenizer)
-    for setting in set_ or []:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
-        set_value(values, name, value)
+    _apply(values, set_)
     words = read_vocabulary(vocabulary) if vocabulary else None
     with _reporter() as reporter:
         run(
@@ -75,6 +70,82 @@ def pretrain(
             resume=resume,
             workers=workers,
         )
+
+
+def finetune(
+    model: Annotated[Path, Parameter(name="MODEL")],
+    /,
+    *corpus: Annotated[Path, Parameter(name="CORPUS")],
+    output: Annotated[Path, Parameter(alias="-o")],
+    recipe: str = "finetune",
+    set_: Annotated[list[str] | None, Parameter(name=["--set", "-s"])] = None,
+    new_words: int = 0,
+    valid: list[Path] | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    workers: int | None = None,
+) -> None:
+    """Go on training a model on text of your own domain.
+
+    Example: elmokit finetune my-model reports/ -o my-reports-model --new-words 2000
+
+    Parameters
+    ----------
+    model
+        A model's folder or file. One without a softmax, such as AllenAI's, gets a new one, which learns alone at first.
+    corpus
+        Files (.txt, .jsonl, plain or .gz or .xz) or folders of them.
+    output
+        The folder of the run; the model in it can be loaded at any time.
+    recipe
+        A recipe's name or .toml file; its model is not used.
+    set_
+        Any setting of the recipe, by its path: training.epochs=2. May be repeated.
+    new_words
+        Words of the text that the model's vocabulary lacks and that are added to it, the most frequent first.
+    valid
+        Files to measure on; a share of the corpus is held out unless given.
+    resume
+        Go on with the run in the output folder.
+    workers
+        Processes that cut the text; as many as there are cores unless given.
+    """
+    from elmokit.checkpoints import read_checkpoint
+    from elmokit.config import config_to_dict
+    from elmokit.pretrain.recipe import make_recipe, read_recipe
+    from elmokit.pretrain.run import pretrain as run
+
+    start = read_checkpoint(model)
+    values = read_recipe(recipe) | {"model": config_to_dict(start.config)}
+    own_softmax = start.config.softmax is not None
+    if not own_softmax:
+        values["model"]["softmax"] = {}
+        values.setdefault("training", {}).setdefault("head_epochs", 0.5)
+    _apply(values, set_)
+    with _reporter() as reporter:
+        run(
+            corpus,
+            output,
+            make_recipe(values),
+            reporter,
+            valid_paths=valid or (),
+            vocabulary=start.vocabulary if own_softmax or start.config.words else None,
+            start=start,
+            new_words=new_words,
+            resume=resume,
+            workers=workers,
+        )
+
+
+def _apply(values: dict[str, Any], settings: list[str] | None) -> None:
+    """Set what was given as name=value."""
+    from elmokit.errors import ConfigError
+    from elmokit.pretrain.recipe import set_value
+
+    for setting in settings or []:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
+        set_value(values, name, value)
 
 
 def perplexity(

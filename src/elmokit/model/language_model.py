@@ -78,7 +78,8 @@ class LanguageModel(nn.Module):
         """Gradients of scale * (forward + backward loss) into every weight's `grad`, the directions side by side."""
         runs = [partial(self._direction, way, vectors.detach(), steps[way], state, dropout, scale) for way in range(2)]
         results = side_by_side(runs, gradients=True)
-        vectors.backward(results[0].gradients[0] + results[1].gradients[0])
+        if vectors.requires_grad:
+            vectors.backward(results[0].gradients[0] + results[1].gradients[0])
         for way, result in enumerate(results):
             for weight, gradient in zip(self._weights_of(way), result.gradients[1:], strict=True):
                 weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)

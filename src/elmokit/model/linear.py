@@ -12,6 +12,7 @@ from elmokit.errors import ConfigError
 Precision = Literal["fp32", "int8"]
 INT8_LEVELS = 63  # inputs get 7 bits: pairs of 8-bit products would overflow the 16-bit sums of AVX2
 INT8_ROWS = 64  # FBGEMM is fastest on blocks of about so many rows
+INT8_LEAST = 1 << 20  # weights; a smaller matrix stays in the cache as it is, where fp32 is as fast
 TINY = 1e-30
 
 
@@ -86,7 +87,7 @@ class Int8Linear:
 
 def make_linear(weight: Tensor, precision: Precision) -> Linear:
     """The weight made ready in the fastest way that this machine has."""
-    if precision == "int8":
+    if precision == "int8" and weight.numel() >= INT8_LEAST:
         return _int8(weight)
     return PackedLinear(weight) if torch.backends.mkldnn.is_available() else PlainLinear(weight)
 

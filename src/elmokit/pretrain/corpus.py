@@ -9,7 +9,7 @@
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,20 @@ def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int =
         counts=counts,
         vocabulary=Vocabulary(words[:size]),
         forgotten=manifest["forgotten"],
+    )
+
+
+def with_new_words(corpus: Corpus, count: int) -> Corpus:
+    """The corpus with so many more words in its vocabulary, the most frequent of those it lacks."""
+    if not count:
+        return corpus
+    size = min(len(corpus.vocabulary) + count, int(np.count_nonzero(corpus.counts[TRAIN][UNK_ID:])) + UNK_ID + 1)
+    size = max(size, len(corpus.vocabulary))
+    return replace(
+        corpus,
+        train=_read_part(corpus.folder, TRAIN, corpus.counts, size),
+        valid=_read_part(corpus.folder, VALID, corpus.counts, size),
+        vocabulary=Vocabulary(corpus.words[:size]),
     )
 
 

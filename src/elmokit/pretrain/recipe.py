@@ -58,6 +58,8 @@ class TrainSettings:
     """The loss is multiplied by this before it is differentiated; the original's 20 matters to Adagrad and clipping."""
     clip: float = 10.0
     """The gradient's norm is kept within this."""
+    head_epochs: float = 0.0
+    """Epochs in which the softmax alone learns, for a model that came without one."""
     accumulate: int = 1
     """Steps whose gradients are added up before the weights move."""
     seed: int = 0

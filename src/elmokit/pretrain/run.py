@@ -25,7 +25,7 @@ from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 from elmokit.model.language_model import LanguageModel
-from elmokit.pretrain.corpus import Corpus, read_corpus
+from elmokit.pretrain.corpus import Corpus, read_corpus, with_new_words
 from elmokit.pretrain.perplexity import Perplexity, perplexity, sentences_of
 from elmokit.pretrain.recipe import Recipe, recipe_values
 from elmokit.pretrain.shards import prepare
@@ -81,10 +81,15 @@ def pretrain(
     *,
     valid_paths: Sequence[Path] = (),
     vocabulary: Vocabulary | None = None,
+    start: Checkpoint | None = None,
+    new_words: int = 0,
     resume: bool = False,
     workers: int | None = None,
 ) -> Perplexity | None:
-    """Train a model from text to the end of its recipe; its perplexity on all held-out text, where there is any."""
+    """Train a model on text to the end of its recipe; its perplexity on all held-out text, where there is any.
+
+    It begins from random weights, or from those of `start`, whose vocabulary may grow by the most frequent new words.
+    """
     rank, world = _join_processes()
     if rank == 0:
         _check_folder(folder, recipe, resume=resume)
@@ -93,7 +98,8 @@ def pretrain(
         dist.barrier()
     settings = recipe.corpus
     corpus = read_corpus(folder / CORPUS, vocab_size=settings.vocab_size, min_count=settings.min_count)
-    trainer = Trainer(_new_model(recipe, corpus), recipe, corpus, rank=rank, world=world)
+    corpus = with_new_words(corpus, new_words)
+    trainer = Trainer(_new_model(recipe, corpus, start), recipe, corpus, rank=rank, world=world)
     if resume:
         trainer.load_state_dict(_read_state(folder / STATE))
     run = Run(folder, recipe, corpus, trainer, reporter if rank == 0 else None)
@@ -289,10 +295,25 @@ def _prepare(
     )
 
 
-def _new_model(recipe: Recipe, corpus: Corpus) -> LanguageModel:
+def _new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> LanguageModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.training.seed)
-        return LanguageModel(model_config(recipe, corpus))
+        model = LanguageModel(model_config(recipe, corpus))
+    if start is not None:
+        _take_over(model, start)
+    return model
+
+
+@torch.no_grad()
+def _take_over(model: LanguageModel, start: Checkpoint) -> None:
+    """Copy the weights of another model; where the vocabulary has grown, the new words' rows stay random."""
+    for name, weight in model.weights().items():
+        old = start.weights.get(name)
+        if old is None:
+            continue  # a softmax that the other model lacks
+        if old.shape[1:] != weight.shape[1:] or len(old) > len(weight):
+            raise ConfigError(f"'{name}' is {tuple(old.shape)} in the model and {tuple(weight.shape)} in the recipe")
+        weight[: len(old)] = old
 
 
 def _read_state(path: Path) -> dict[str, Any]:

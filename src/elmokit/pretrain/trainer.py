@@ -59,6 +59,7 @@ class Trainer:
             world=world,
         )
         self.total_steps = max(1, math.ceil(settings.epochs * self.streams.steps_per_epoch))
+        self.head_steps = math.ceil(settings.head_epochs * self.streams.steps_per_epoch)
         self.table = WordEncoder(model.config, corpus.vocabulary).encode(corpus.words)
         self.optimizer = make_optimizer(model, settings)
         self.state = model.bilm.zero_state(settings.batch // world)
@@ -71,6 +72,7 @@ class Trainer:
 
     def advance(self) -> Progress:
         """Read on, and learn from it."""
+        self.model.bilm.requires_grad_(self.step >= self.head_steps)
         self.optimizer.zero_grad()
         loss = targets = 0.0
         for _ in range(self.settings.accumulate):
@@ -174,8 +176,8 @@ def _generator(*seed: int) -> torch.Generator:
 
 
 def make_optimizer(model: LanguageModel, settings: TrainSettings) -> torch.optim.Optimizer:
-    """The optimiser, over the weights that are not frozen."""
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    """The optimiser; weights without a gradient, frozen for a while, stay as they are."""
+    weights = list(model.parameters())
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(weights, lr=settings.learning_rate, initial_accumulator_value=1.0)
     if settings.optimizer == "adam":
