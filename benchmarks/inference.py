@@ -25,7 +25,7 @@ from elmokit.bench.workload import SIZES, make_workload, write_random_model
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parent / ".benchmarks"
 PEERS = {
-    "AllenNLP 2.10.1": ("allennlp", [["torch==2.13.0", "numpy", "h5py"], ["--no-deps", "allennlp==2.10.1"]]),
+    "AllenNLP": ("allennlp", [["torch==2.13.0", "numpy", "h5py"], ["--no-deps", "allennlp==2.10.1"]]),
     "simple-elmo": ("simple_elmo", [["simple-elmo", "tensorflow-cpu", "tf_keras"]]),
 }
 
@@ -33,7 +33,7 @@ PEERS = {
 def main() -> None:
     """Measure, and print tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", action="store_true", help="measure AllenNLP and simple-elmo too")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, help="measure these too; all of them if none is named")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=["small", "original"])
     parser.add_argument("--text", type=Path, help="a UTF-8 text to take sentences from")
     parser.add_argument("--sentences", type=int, default=512)
@@ -61,7 +61,7 @@ def contest(size, folder, workload, args) -> None:
         ]
         peers = [
             stack.enter_context(peer(name, folder / size, folder / "workload.json", args.threads))
-            for name in (PEERS if args.peers else ())
+            for name in ([] if args.peers is None else args.peers or PEERS)
         ]
         for number in range(args.rounds):
             for contestant in (*ours, *peers):

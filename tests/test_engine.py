@@ -52,6 +52,16 @@ class TestEngine:
         torch.testing.assert_close(found_state.h, expected_state.h, **CLOSE)
         torch.testing.assert_close(found_state.c, expected_state.c, **CLOSE)
 
+    def test_inner_layers_leave_out_what_no_token_hears(self, config, threads):
+        bilm, lengths = random_elmo(config).bilm, [length + 1 for length in LENGTHS]
+        x = torch.randn(sum(lengths), config.projection, generator=torch.Generator().manual_seed(3))
+        starts = np.cumsum(lengths) - lengths
+        x[starts] = x[0].clone()  # as every sentence begins with <S>
+        expected = bilm(x, lengths)[0].unflatten(2, (2, -1))
+        expected[1:, starts + np.array(lengths) - 1, 0] = 0
+        expected[1:, starts, 1] = 0
+        torch.testing.assert_close(Engine(bilm).inner_layers(x, lengths).unflatten(2, (2, -1)), expected, **CLOSE)
+
     def test_windows_change_nothing(self, config):
         bilm = random_elmo(config).bilm
         x = torch.randn(3 * WINDOW_ROWS + 50, config.projection, generator=torch.Generator().manual_seed(3)) * 0.2

@@ -181,20 +181,22 @@ class Elmo:
         x, lengths = self._flat_vectors(batch, self._cached_vectors), [len(tokens) for tokens in batch]
         if layers == 0 and not self.stateful:
             return x.repeat(1, 2)
-        everything = self._stateful_layers(x, lengths, rows) if self.stateful else self._layers(x, lengths)[0]
+        everything = self._stateful_layers(x, lengths, rows) if self.stateful else self._stateless_layers(x, lengths)
         if layers == "all":
             return everything
         return everything.mean(dim=0) if layers == "average" else everything[-1 if layers == "top" else layers]
 
     def _stateful_layers(self, x: Tensor, lengths: list[int], rows: list[int]) -> Tensor:
         state = self._state_of(max(rows) + 1)
-        outputs, last = self._layers(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
+        run = self.engine.layers if self.on_cpu else self.bilm
+        outputs, last = run(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
         state.h[:, :, rows], state.c[:, :, rows] = last
         return outputs
 
-    def _layers(self, x: Tensor, lengths: list[int], state: State | None = None) -> tuple[Tensor, State]:
-        run = self.engine.layers if self.on_cpu else self.bilm
-        outputs: tuple[Tensor, State] = run(x, lengths, state)
+    def _stateless_layers(self, x: Tensor, lengths: list[int]) -> Tensor:
+        if self.on_cpu:
+            return self.engine.inner_layers(x, lengths)
+        outputs: Tensor = self.bilm(x, lengths)[0]
         return outputs
 
     def run(self, batch: list[list[str]], *, gradients: bool) -> Tensor:
@@ -204,7 +206,7 @@ class Elmo:
             layers: Tensor = self.bilm(self._flat_vectors(batch, self._computed_vectors), lengths)[0]
             return layers
         with torch.inference_mode():
-            frozen, _ = self._layers(self._flat_vectors(batch, self._cached_vectors), lengths)
+            frozen = self._stateless_layers(self._flat_vectors(batch, self._cached_vectors), lengths)
         return frozen.clone()  # a tensor that autograd may keep
 
     def _flat_vectors(self, batch: list[list[str]], vectors_of: Callable[[list[str]], Tensor]) -> Tensor:

@@ -36,23 +36,35 @@ class FastLstm(NamedTuple):
     bias: Tensor
     minus_projection: Linear | None
 
-    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor) -> Tensor:
-        """The outputs, (N, P), from the first state: h, (B, P), and c, (B, D), which becomes the last."""
+    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor) -> Tensor:
+        """The outputs, (N, P), from h, (B, P), None for zeros, and c, (B, D), which becomes each sentence's last."""
         outputs = x.new_empty(len(x), self.layer.output_size)
         c.mul_(2)
         done = 0
-        for steps in _windows(batch_sizes):
+        if h is None:
+            done = batch_sizes[0]
+            h = self._first_step(x[:done], c, out=outputs[:done])
+        for steps in _windows(batch_sizes[1:] if done else batch_sizes):
             gates = self.input(x[done : done + sum(steps)], self.bias)  # (rows, 4D)
             for step in gates.split(steps):
                 running = len(step)
-                h = self._step(step, h[:running], c[:running], out=outputs[done : done + running])
+                gates_now = self.recurrent.add_to(step, h[:running])
+                h = self._step(gates_now, c[:running], out=outputs[done : done + running])
                 done += running
         c.div_(2)
         return outputs
 
-    def _step(self, gates: Tensor, h: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
+    def _first_step(self, x: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
+        """From a zero state; sentences that all begin with the same token, <S>, are one as yet."""
+        rows = 1 if bool((x == x[0]).all()) else len(x)
+        self._step(self.input(x[:rows], self.bias), doubled[:rows], out=out[:rows])
+        if rows < len(x):
+            out[1:], doubled[1 : len(x)] = out[0], doubled[0]
+        return out
+
+    def _step(self, gates: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
         """One time step of the sentences still running; the new outputs."""
-        i, f, o, g = self.recurrent.add_to(gates, h).sigmoid_().chunk(4, dim=-1)
+        i, f, o, g = gates.sigmoid_().chunk(4, dim=-1)
         doubled.mul_(f).addcmul_(i, g, value=4).sub_(i, alpha=2)
         if self.layer.cell_clip is not None:
             doubled.clamp_(-2 * self.layer.cell_clip, 2 * self.layer.cell_clip)
@@ -70,9 +82,10 @@ class PlainLayer(NamedTuple):
 
     layer: RecurrentLayer
 
-    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor) -> Tensor:
-        """The outputs, (N, P), from the state before the first step; c becomes the last."""
+    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor) -> Tensor:
+        """The outputs, (N, P), from h, None for zeros, and c, which becomes the last."""
         outputs: Tensor
+        h = c.new_zeros(len(c), self.layer.output_size) if h is None else h
         outputs, _, last_c = self.layer(x, batch_sizes, h, c)
         c.copy_(last_c)
         return outputs
@@ -126,31 +139,45 @@ class Engine:
 
     def layers(self, x: Tensor, lengths: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
         """What `BiLM.forward` gives."""
-        state = state or self.bilm.zero_state(len(lengths))
-        last = State(state.h.clone(), state.c.clone())
-        outputs = x.new_empty(self.bilm.config.layers + 1, len(x), 2, self.bilm.config.projection)
-        outputs[0] = x[:, None]
-        side_by_side(self._jobs(lengths, outputs, last))
-        return outputs.flatten(2), last
+        last = self.bilm.zero_state(len(lengths)) if state is None else State(state.h.clone(), state.c.clone())
+        return self._filled(x, lengths, last, zero=state is None, ends=True), last
 
-    def _jobs(self, lengths: Sequence[int], outputs: Tensor, state: State) -> list[Callable[[], None]]:
+    def inner_layers(self, x: Tensor, lengths: Sequence[int]) -> Tensor:
+        """The same from a zero state, but for the last step of each direction, which no token within hears of.
+
+        So the forward half of </S> and the backward half of <S> are zeros above layer 0.
+        """
+        return self._filled(x, lengths, self.bilm.zero_state(len(lengths)), zero=True, ends=False)
+
+    def _filled(self, x: Tensor, lengths: Sequence[int], state: State, *, zero: bool, ends: bool) -> Tensor:
+        outputs = x.new_zeros(self.bilm.config.layers + 1, len(x), 2, self.bilm.config.projection)
+        outputs[0] = x[:, None]
+        side_by_side(self._jobs(lengths, outputs, state, zero=zero, ends=ends))
+        return outputs.flatten(2)
+
+    def _jobs(
+        self, lengths: Sequence[int], outputs: Tensor, state: State, *, zero: bool, ends: bool
+    ) -> list[Callable[[], None]]:
         """Each direction of each group of sentences, which fill their own parts of the outputs and the state."""
         jobs: list[Callable[[], None]] = []
         first = start = 0
         for group in _groups(lengths, most=torch.get_num_threads() // 2):
             rows, columns = slice(first, first + len(group)), slice(start, start + sum(group))
             first, start = rows.stop, columns.stop
-            packing, own = pack(group), State(state.h[:, :, rows], state.c[:, :, rows])
+            packing, own = pack(group, ends=ends), State(state.h[:, :, rows], state.c[:, :, rows])
             for way, stack in enumerate(self.prepared.stacks):
-                jobs.append(partial(self._run, stack, way, packing, outputs[:, columns], own))
+                jobs.append(partial(self._run, stack, way, packing, outputs[:, columns], own, zero=zero))
         return jobs
 
-    def _run(self, stack: list[FastLayer], way: int, packing: Packing, outputs: Tensor, state: State) -> None:
+    def _run(
+        self, stack: list[FastLayer], way: int, packing: Packing, outputs: Tensor, state: State, *, zero: bool
+    ) -> None:
         """One direction, from layer 0 of the outputs into the layers above; the state becomes the last one."""
         order = packing.backward if way else packing.forward
         x = outputs[0, order, way]  # (N, P)
         for level, layer in enumerate(stack):
-            output = layer(x, packing.batch_sizes, state.h[way, level], state.c[way, level])
+            h = None if zero else state.h[way, level]
+            output = layer(x, packing.batch_sizes, h, state.c[way, level])
             state.h[way, level] = output[packing.last_rows]
             x = output.add_(x) if self.bilm.config.residual and level > 0 else output
             outputs[level + 1, :, way].index_copy_(0, order, x)

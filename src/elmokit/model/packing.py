@@ -21,13 +21,14 @@ class Packing(NamedTuple):
     """(B,) the packed row of each sentence's last step."""
 
 
-def pack(lengths: Sequence[int], device: torch.device | str = "cpu") -> Packing:
-    """Plan the time-major order of sentences that stand end to end, longest first."""
+def pack(lengths: Sequence[int], device: torch.device | str = "cpu", *, ends: bool = True) -> Packing:
+    """Plan the time-major order of sentences that stand end to end, longest first; without `ends`, less a last step."""
     length = np.asarray(lengths, dtype=np.int64)
     if np.any(length[1:] > length[:-1]):
         raise ValueError("sentences must be sorted by falling length")
     start = np.cumsum(length) - length
-    running = np.arange(length.max(initial=0))[:, None] < length  # (T, B)
+    steps = length if ends else length - 1
+    running = np.arange(steps.max(initial=0))[:, None] < steps  # (T, B)
     step, row = running.nonzero()
     batch_sizes = running.sum(axis=1)
     step_starts = np.cumsum(batch_sizes) - batch_sizes
@@ -35,5 +36,5 @@ def pack(lengths: Sequence[int], device: torch.device | str = "cpu") -> Packing:
         forward=torch.from_numpy(start[row] + step).to(device),
         backward=torch.from_numpy(start[row] + length[row] - 1 - step).to(device),
         batch_sizes=batch_sizes.tolist(),
-        last_rows=torch.from_numpy(step_starts[length - 1] + np.arange(len(length))).to(device),
+        last_rows=torch.from_numpy(step_starts[steps - 1] + np.arange(len(length))).to(device),
     )
