@@ -102,8 +102,8 @@ def with_new_words(corpus: Corpus, count: int) -> Corpus:
     """The corpus with so many more words in its vocabulary, the most frequent of those it lacks."""
     if not count:
         return corpus
-    size = min(len(corpus.vocabulary) + count, int(np.count_nonzero(corpus.counts[TRAIN][UNK_ID:])) + UNK_ID + 1)
-    size = max(size, len(corpus.vocabulary))
+    known = len(corpus.vocabulary)
+    size = known + min(count, int(np.count_nonzero(corpus.counts[TRAIN, known:])))
     return replace(
         corpus,
         train=_read_part(corpus.folder, TRAIN, corpus.counts, size),
