@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +60,11 @@ def random_checkpoint(config: ModelConfig, *, seed: int = 0, scale: float = 0.3)
 
 def random_elmo(config: ModelConfig = BYTES, *, seed: int = 0, **settings) -> Elmo:
     return Elmo(random_checkpoint(config, seed=seed), **settings)
+
+
+def hear_interrupts() -> None:
+    """For a process to be started: Ctrl-C counts, even where the tests themselves run in the background without it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(params=CONFIGS)

@@ -12,7 +12,7 @@ import time
 import h5py
 import numpy as np
 import pytest
-from conftest import GOLDEN
+from conftest import GOLDEN, hear_interrupts
 
 import elmokit
 from elmokit.cli import main
@@ -150,7 +150,8 @@ class TestEmbed:
 
     def test_ctrl_c_leaves_nothing(self, tmp_path, model_folder):
         command = [sys.executable, "-m", "elmokit", "embed", "-", "-m", model_folder, "-o", tmp_path / "v.h5"]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(command, preexec_fn=hear_interrupts, **pipes)
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob(".v.h5*")) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import hear_interrupts
 
 from elmokit.errors import ConfigError, DataError, ElmoError, OutputError
 from elmokit.pretrain.corpus import read_corpus
@@ -335,7 +336,8 @@ def run_script(folder: Path, action: str) -> subprocess.Popen[str]:
     script.write_text(SCRIPT.format(action=action))
     path = text_file(folder / "a.txt", 11_000)
     command = [sys.executable, str(script), str(path), str(folder / "out")]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, preexec_fn=hear_interrupts, **pipes)
 
 
 def wait_until_gone(pids: list[int]) -> None:
