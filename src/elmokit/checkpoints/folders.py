@@ -21,7 +21,7 @@ def new_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     try:
         partial.mkdir(parents=True)
         yield partial
-        _replace(path, partial)
+        replace_folder(path, partial)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"{path}: the model cannot be written here: {reason}") from error
@@ -41,7 +41,8 @@ def _check_free(path: Path, *, overwrite: bool) -> None:
         raise OutputError(f"{path} holds more than a model ({foreign[0]!r}), so it is not overwritten")
 
 
-def _replace(path: Path, partial: Path) -> None:
+def replace_folder(path: Path, partial: Path) -> None:
+    """Put a finished folder in its place; what stood there goes when the new one stands."""
     if not path.exists():
         partial.rename(path)
         return

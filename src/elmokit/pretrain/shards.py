@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.checkpoints.folders import replace_folder
 from elmokit.errors import DataError, OutputError
 from elmokit.pretrain.corpus import (
     CORPUS_FILES,
@@ -137,7 +138,7 @@ def _new_folder(path: Path) -> Iterator[Path]:
     try:
         partial.mkdir(parents=True)
         yield partial
-        _replace(path, partial)
+        replace_folder(path, partial)
     except OSError as error:
         raise OutputError(f"{path}: the corpus cannot be written here: {error.strerror or error}") from error
     finally:
@@ -171,16 +172,6 @@ def _is_running_elsewhere(pid: int) -> bool:
         except ProcessLookupError:
             return False
     return pid != os.getpid()
-
-
-def _replace(path: Path, partial: Path) -> None:
-    if not path.exists():
-        partial.rename(path)
-        return
-    old = partial.with_suffix(".old")
-    path.rename(old)
-    partial.rename(path)
-    shutil.rmtree(old)
 
 
 def _cores() -> int:
