@@ -95,7 +95,13 @@ def compare_vectors(size, folder, ours, peers) -> None:
 
 
 def peer(name: str, model: Path, workload: Path, threads: int) -> Contestant:
-    """The peer in its own environment, made if it is not there yet."""
+    """The peer as a contestant."""
+    script = HERE / "peers" / f"{PEERS[name][0]}_runner.py"
+    return Contestant(name, [peer_python(name), str(script), str(model), str(workload)], threads=threads)
+
+
+def peer_python(name: str) -> str:
+    """The interpreter of the peer's own environment, made if it is not there yet."""
     module, installs = PEERS[name]
     environment = ENVIRONMENTS / module
     if not (environment / "installed").exists():
@@ -103,10 +109,7 @@ def peer(name: str, model: Path, workload: Path, threads: int) -> Contestant:
         for packages in installs:
             subprocess.run([environment / "bin" / "pip", "install", "--quiet", *packages], check=True)
         (environment / "installed").touch()
-    script = HERE / "peers" / f"{module}_runner.py"
-    return Contestant(
-        name, [str(environment / "bin" / "python"), str(script), str(model), str(workload)], threads=threads
-    )
+    return str(environment / "bin" / "python")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from elmokit.model.threads import side_by_side
 from elmokit.model.tokens import CharacterCnn, Highway, TokenEncoder
 
 LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutions themselves
-POSITIONS = 2048  # characters convolved at a time: what the filters put out stays in the cache
 
 
 class Filter(NamedTuple):
@@ -68,19 +67,13 @@ class FastTokens:
         return vectors
 
     def _groups(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Iterator[Tensor]:
-        """Words of like length together, so that little padding is convolved."""
+        """Words of like length together."""
         cnn = self.encoder.characters
         if cnn is None or char_ids is None:
             assert word_ids is not None
             yield torch.arange(len(word_ids))
             return
-        lengths, order = (char_ids != cnn.pad).sum(dim=1).sort(stable=True)
-        start = 0
-        for place, length in enumerate(lengths.tolist()):
-            if (place + 1 - start) * (length + cnn.widest) > POSITIONS and place > start:
-                yield order[start:place]
-                start = place
-        yield order[start:]
+        yield from cnn.groups(char_ids)
 
     def _group(self, char_ids: Tensor | None, word_ids: Tensor | None, group: Tensor) -> Tensor:
         features = []
@@ -100,7 +93,7 @@ class FastTokens:
             x = torch.cat([bank(char_ids) for bank in self.filters], dim=-1)
             x = cnn.activation(x)
         else:
-            x = cnn.filtered(char_ids)
+            x = cnn.filtered(char_ids, [torch.arange(len(char_ids))])
         for highway in self.highways:
             x = highway(x)
         return x

@@ -73,11 +73,25 @@ class LanguageModel(nn.Module):
         self.bilm.load_state_dict(rest, assign=True)
 
     def backpropagate(
-        self, vectors: Tensor, steps: tuple[Step, Step], state: State, *, dropout: float, scale: float
+        self,
+        vectors: Tensor,
+        steps: tuple[Step, Step],
+        state: State,
+        *,
+        dropout: float,
+        scale: float,
+        autocast: bool = False,
     ) -> tuple[list[Result], State]:
-        """Gradients of scale * (forward + backward loss) into every weight's `grad`, the directions side by side."""
-        runs = [partial(self._direction, way, vectors.detach(), steps[way], state, dropout, scale) for way in range(2)]
-        results = side_by_side(runs, gradients=True)
+        """Gradients of scale * (forward + backward loss) into every weight's `grad`, the directions side by side.
+
+        With `autocast` the recurrent layers compute in bfloat16.
+        """
+
+        def run(way: int) -> Result:
+            with torch.autocast(vectors.device.type, torch.bfloat16, enabled=autocast):
+                return self._direction(way, vectors.detach(), steps[way], state, dropout, scale)
+
+        results = side_by_side([partial(run, way) for way in range(2)], gradients=True)
         if vectors.requires_grad:
             vectors.backward(results[0].gradients[0] + results[1].gradients[0])
         for way, result in enumerate(results):
@@ -114,7 +128,7 @@ class LanguageModel(nn.Module):
             x = drop(x)
             output, end_h, end_c = stream(layer, x, h[level], c[level], keep)
             x = output + x if self.config.residual and level > 0 else output  # the residual is the dropped input
-            ends.append((end_h.detach(), end_c.detach()))
+            ends.append((end_h.detach().to(h.dtype), end_c.detach().to(c.dtype)))
         return x, torch.stack([end[0] for end in ends]), torch.stack([end[1] for end in ends])
 
 
@@ -122,5 +136,5 @@ def _dropout(x: Tensor, *, share: float, generator: torch.Generator) -> Tensor:
     """Dropout from a generator of one's own, so that threads cannot change each other's numbers."""
     if not share:
         return x
-    mask = torch.empty(x.shape, dtype=x.dtype).bernoulli_(1 - share, generator=generator).div_(1 - share)
-    return x * mask.to(x.device)
+    kept = torch.rand(x.shape, generator=generator) >= share
+    return x * kept.to(x.device) / (1 - share)

@@ -1,7 +1,7 @@
 """Matrix products with weights made ready once, for inference on a CPU."""
 
-import math
 import warnings
+from collections.abc import Iterator
 from typing import Literal, Protocol
 
 import torch
@@ -71,18 +71,25 @@ class Int8Linear:
 
     def __call__(self, x: Tensor, bias: Tensor | None = None, /) -> Tensor:
         """x W' + bias."""
-        out = x.new_zeros(len(x), self.rows) if bias is None else bias.repeat(len(x), 1)
-        return self.add_to(out, x)
+        addend = x.new_zeros(()) if bias is None else bias
+        out = x.new_empty(len(x), self.rows)
+        for block, product, scale in self._products(x):
+            torch.addcmul(addend, product, scale, out=out[block])
+        return out
 
     def add_to(self, out: Tensor, x: Tensor, /) -> Tensor:
         """out + x W'."""
-        scale = torch.linalg.vector_norm(x, math.inf, dim=1, keepdim=True).clamp_min_(TINY)
-        unit = x / scale  # within ±1
+        for block, product, scale in self._products(x):
+            out[block].addcmul_(product, scale)
+        return out
+
+    def _products(self, x: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Block after block of rows: each row scaled to ±1 and multiplied, and what it was scaled by."""
+        scale = torch.maximum(x.amax(dim=1, keepdim=True), -x.amin(dim=1, keepdim=True)).clamp_min_(TINY)
+        unit = x / scale
         multiply = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
         for block in (slice(start, start + INT8_ROWS) for start in range(0, len(x), INT8_ROWS)):
-            product = multiply(unit[block], 1 / INT8_LEVELS, INT8_LEVELS + 1, self.weight)
-            out[block].addcmul_(product, scale[block])
-        return out
+            yield block, multiply(unit[block], 1 / INT8_LEVELS, INT8_LEVELS + 1, self.weight), scale[block]
 
 
 def make_linear(weight: Tensor, precision: Precision) -> Linear:

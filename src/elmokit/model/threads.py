@@ -1,6 +1,8 @@
 """Independent pieces of work, one core each."""
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -9,6 +11,7 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 
 
 def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) -> list[T]:
@@ -31,3 +34,10 @@ def _alone(job: Callable[[], T], *, gradients: bool) -> T:
 @lru_cache(maxsize=1)
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  (threads do not survive a fork)
     return ThreadPoolExecutor(threads, "elmokit", initializer=torch.set_num_threads, initargs=(1,))
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep large freed blocks: else every step of training asks the system for fresh pages."""
+    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
+        for option, value in ((M_MMAP_THRESHOLD, 1 << 25), (M_TRIM_THRESHOLD, (1 << 31) - 1)):
+            mallopt(option, value)

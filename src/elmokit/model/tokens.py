@@ -1,11 +1,19 @@
 """From a word's characters, its entry in the vocabulary, or both, to its context-free vector."""
 
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import Function, once_differentiable
 
 from elmokit.config import CharacterConfig, ModelConfig
+from elmokit.model.threads import side_by_side
 from elmokit.text.characters import character_encoder
 from elmokit.text.words import WordIds
+
+POSITIONS = 2048  # characters convolved at a time: what the filters put out stays in the cache
 
 
 class Highway(nn.Module):
@@ -39,19 +47,83 @@ class CharacterCnn(nn.Module):
         longest = int((char_ids != self.pad).sum(dim=1).max()) if len(char_ids) else 0
         return char_ids[:, : longest + self.widest]
 
-    def filtered(self, char_ids: Tensor) -> Tensor:
+    def groups(self, char_ids: Tensor) -> Iterator[Tensor]:
+        """Words of like length together, so that little padding is convolved, and not too many at a time."""
+        lengths, order = (char_ids != self.pad).sum(dim=1).sort(stable=True)
+        start = 0
+        for place, length in enumerate(lengths.tolist()):
+            if (place + 1 - start) * (length + self.widest) > POSITIONS and place > start:
+                yield order[start:place]
+                start = place
+        yield order[start:]
+
+    def filtered(self, char_ids: Tensor, groups: list[Tensor]) -> Tensor:
         """Each filter's maximum over the word, activated: (N, C) → (N, filters)."""
-        x = self.embedding(char_ids)  # (N, C, E)
-        x = x.transpose(1, 2)  # (N, E, C)
-        x = torch.cat([conv(x).amax(dim=-1) for conv in self.convolutions], dim=-1)  # (N, filters)
-        return self.activation(x)
+        filters = [part for conv in self.convolutions for part in (conv.weight, conv.bias)]
+        cropped = [self.crop(char_ids[group]) for group in groups]
+        maxima = _Maxima.apply(cropped, self.embedding.weight, *filters)  # type: ignore[no-untyped-call]
+        return self.activation(maxima[torch.cat(groups).argsort()])
 
     def forward(self, char_ids: Tensor) -> Tensor:
         """The words' features, (N, filters), from their character ids, (N, C)."""
-        x = self.filtered(self.crop(char_ids))
+        x = self.filtered(char_ids, list(self.groups(char_ids)))
         for highway in self.highways:
             x = highway(x)
         return x
+
+
+class _Maxima(Function):
+    """Each filter's maximum over the word, by matrix products over all windows; groups of words run side by side."""
+
+    @staticmethod
+    def forward(ctx: Any, groups: list[Tensor], characters: Tensor, *filters: Tensor) -> Tensor:
+        found = side_by_side(partial(_maxima, group, characters, filters) for group in groups)
+        ctx.groups, ctx.places = groups, [places for _, places in found]
+        ctx.save_for_backward(characters, *filters)
+        return torch.cat([maxima for maxima, _ in found])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_maxima: Tensor) -> tuple[Tensor | None, ...]:
+        characters, *filters = ctx.saved_tensors
+        parts = zip(ctx.groups, ctx.places, d_maxima.split([len(group) for group in ctx.groups]), strict=True)
+        found = side_by_side(partial(_maxima_backward, *part, characters, filters) for part in parts)
+        return None, *(torch.stack(gradients).sum(dim=0) for gradients in zip(*found, strict=True))
+
+
+def _maxima(char_ids: Tensor, characters: Tensor, filters: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """The maxima of a group, (N, filters), and for each width the windows that they stand in, (N, count)."""
+    x, maxima, places = characters[char_ids], [], []  # (N, C, E)
+    for weight, bias in zip(filters[::2], filters[1::2], strict=True):
+        maximum, place = (_windows(x, weight) @ weight.flatten(1).t()).max(dim=1)
+        maxima.append(maximum + bias)
+        places.append(place)
+    return torch.cat(maxima, dim=1), places
+
+
+def _maxima_backward(
+    char_ids: Tensor, places: list[Tensor], d_maxima: Tensor, characters: Tensor, filters: Sequence[Tensor]
+) -> list[Tensor]:
+    """The gradients of the characters' vectors and of each width's weight and bias."""
+    x, gradients = characters[char_ids], []
+    d_x = torch.zeros_like(x)
+    d_parts = d_maxima.split([place.shape[1] for place in places], dim=1)
+    for weight, place, d_maximum in zip(filters[::2], places, d_parts, strict=True):
+        windows = _windows(x, weight)
+        d_sums = x.new_zeros(*windows.shape[:2], len(weight))  # (N, W, count)
+        d_sums.scatter_(1, place[:, None], d_maximum[:, None])
+        d_weight = d_sums.flatten(0, 1).t() @ windows.flatten(0, 1)  # (count, E * width)
+        gradients += [d_weight.view_as(weight), d_maximum.sum(dim=0)]
+        d_windows = (d_sums @ weight.flatten(1)).unflatten(2, weight.shape[1:])  # (N, W, E, width)
+        for i, d_part in enumerate(d_windows.unbind(dim=3)):
+            d_x[:, i : i + d_part.shape[1]] += d_part
+    d_characters = torch.zeros_like(characters).index_add_(0, char_ids.flatten(), d_x.flatten(0, 1))
+    return [d_characters, *gradients]
+
+
+def _windows(x: Tensor, weight: Tensor) -> Tensor:
+    """What each window sees, (N, W, E * width)."""
+    return x.unfold(1, weight.shape[2], 1).flatten(2)
 
 
 class TokenEncoder(nn.Module):
