@@ -1,8 +1,8 @@
 """bilm-tf's own training code, as simple-elmo carries it, as a contestant: `python bilm_training_runner.py FOLDER`.
 
-FOLDER holds options.json (in bilm-tf's training format), vocab.txt, train.txt and heldout.txt (a sentence a line, tokens
-apart by a blank). Commands: `train SECONDS` trains for about so long, and answers with the seconds and steps it took;
-`perplexity` answers with the held-out one and ends it. The perplexity is by bilm-tf's own test code: exact, mean of both
+FOLDER holds options.json (in bilm-tf's training format), vocab.txt, train.txt and heldout.txt (a sentence a line,
+tokens apart by a blank). Commands: `train SECONDS` trains for about so long, and answers with seconds and steps;
+`perplexity` answers with the held-out one and ends it. That is by bilm-tf's own test code: exact, mean of both
 directions' losses, the state carried on from sentence to sentence as it was trained.
 """
 
@@ -23,7 +23,7 @@ from simple_elmo.data import BidirectionalLMDataset
 TEST_STREAMS = 128
 
 
-class Over(Exception):
+class DoneError(Exception):
     """No more training."""
 
 
@@ -43,7 +43,7 @@ class CommandedDataset:
             if command == "perplexity":
                 session = tf.compat.v1.get_default_session()
                 tf.compat.v1.train.Saver().save(session, self.checkpoint)
-                raise Over
+                raise DoneError
             start, steps = time.perf_counter(), 0
             while time.perf_counter() - start < float(arguments[0]):
                 yield next(batches)
@@ -83,7 +83,7 @@ def main():
     checkpoint = str(folder / "model.ckpt")
     try:
         training.train(options, CommandedDataset(text, checkpoint), 1, str(folder), str(folder))
-    except Over:
+    except DoneError:
         with tf.Graph().as_default():
             held_out = HeldOutDataset(BidirectionalLMDataset(str(folder / "heldout.txt"), vocabulary, test=True))
             answer({"perplexity": float(training.test(options, checkpoint, held_out, batch_size=TEST_STREAMS))})
