@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test check bench clean
+.PHONY: install test check demo bench clean
 
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet -c constraints.txt --editable ".[zh,parquet]" --group dev
+	$(BIN)/pip install --quiet -c constraints.txt --editable ".[zh,parquet,static,search,plots,tensorboard]" --group dev
 	touch $(STAMP)
 
 test: $(STAMP)
@@ -22,6 +22,9 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+demo: $(STAMP)
+	$(BIN)/elmokit demo
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/inference.py

@@ -8,9 +8,12 @@ from cyclopts import App, CycloptsError
 from elmokit import __version__
 from elmokit.cli.bench import bench
 from elmokit.cli.convert import convert
+from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.info import info
+from elmokit.cli.lexicon import neighbors, senses, shift, substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
+from elmokit.cli.static import static
 from elmokit.errors import ElmoError
 
 app = App(
@@ -20,7 +23,11 @@ app = App(
     result_action="return_none",
     suppress_keyboard_interrupt=False,
 )
-for command in (embed, info, convert, pretrain, finetune, perplexity, bench):
+COMMANDS = (
+    *(demo, embed, info, convert, pretrain, finetune, perplexity),
+    *(static, neighbors, senses, substitutes, surprisal, shift, bench),
+)
+for command in COMMANDS:
     app.command(command)
 
 

@@ -1,6 +1,8 @@
 """`elmokit pretrain`, `finetune` and `perplexity`: from text to a model, and how good it is."""
 
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +24,8 @@ def pretrain(
     set_: Annotated[list[str] | None, Parameter(name=["--set", "-s"])] = None,
     valid: list[Path] | None = None,
     vocabulary: Path | None = None,
+    vocab_size: int | None = None,
+    min_count: int | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     workers: int | None = None,
 ) -> None:
@@ -45,31 +49,26 @@ def pretrain(
         Files to measure on; a share of the corpus is held out unless given.
     vocabulary
         A file of words, most frequent first after <S>, </S> and <UNK>; made from the corpus unless given.
+    vocab_size
+        Words in the vocabulary at most, those three included: corpus.vocab_size of the recipe.
+    min_count
+        How often a word of the vocabulary occurs at least: corpus.min_count of the recipe.
     resume
         Go on with the run in the output folder.
     workers
         Processes that cut the text; as many as there are cores unless given.
     """
-    from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
-    from elmokit.pretrain.run import pretrain as run
+    from elmokit.errors import ConfigError
+    from elmokit.pretrain.recipe import read_recipe
     from elmokit.text.vocabulary import read_vocabulary
 
-    values = read_recipe(recipe)
-    if tokenizer:
-        set_value(values, "model.tokenizer", tokenizer)
-    _apply(values, set_)
+    if vocabulary and (vocab_size, min_count) != (None, None):
+        raise ConfigError("--vocabulary is taken as it is: leave out --vocab-size and --min-count, or shorten the file")
+    flags = {"model.tokenizer": tokenizer, "corpus.vocab_size": vocab_size, "corpus.min_count": min_count}
+    given = [f"{name}={value}" for name, value in flags.items() if value is not None]
     words = read_vocabulary(vocabulary) if vocabulary else None
-    with _reporter() as reporter:
-        run(
-            corpus,
-            output,
-            make_recipe(values),
-            reporter,
-            valid_paths=valid or (),
-            vocabulary=words,
-            resume=resume,
-            workers=workers,
-        )
+    options = {"valid_paths": valid or (), "vocabulary": words, "resume": resume, "workers": workers}
+    _train(corpus, output, read_recipe(recipe), [*given, *(set_ or [])], **options)
 
 
 def finetune(
@@ -111,8 +110,7 @@ def finetune(
     """
     from elmokit.checkpoints import read_checkpoint
     from elmokit.config import config_to_dict
-    from elmokit.pretrain.recipe import make_recipe, read_recipe
-    from elmokit.pretrain.run import pretrain as run
+    from elmokit.pretrain.recipe import read_recipe
 
     start = read_checkpoint(model)
     values = read_recipe(recipe) | {"model": config_to_dict(start.config)}
@@ -120,32 +118,27 @@ def finetune(
     if not own_softmax:
         values["model"]["softmax"] = {}
         values.setdefault("training", {}).setdefault("head_epochs", 0.5)
-    _apply(values, set_)
-    with _reporter() as reporter:
-        run(
-            corpus,
-            output,
-            make_recipe(values),
-            reporter,
-            valid_paths=valid or (),
-            vocabulary=start.vocabulary if own_softmax or start.config.words else None,
-            start=start,
-            new_words=new_words,
-            resume=resume,
-            workers=workers,
-        )
+    words = start.vocabulary if own_softmax or start.config.words else None
+    options = {"valid_paths": valid or (), "vocabulary": words, "resume": resume, "workers": workers}
+    _train(corpus, output, values, set_ or [], start=start, new_words=new_words, **options)
 
 
-def _apply(values: dict[str, Any], settings: list[str] | None) -> None:
-    """Set what was given as name=value."""
+def _train(
+    corpus: Sequence[Path], output: Path, values: dict[str, Any], settings: Sequence[str], **options: Any
+) -> None:
+    """Train by the recipe's values and by what was set as name=value."""
     from elmokit.errors import ConfigError
-    from elmokit.pretrain.recipe import set_value
+    from elmokit.pretrain.recipe import make_recipe, set_value
+    from elmokit.pretrain.run import pretrain as run
 
-    for setting in settings or []:
+    for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals:
             raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
         set_value(values, name, value)
+    recipe = make_recipe(values)
+    with _reporter() as reporter:
+        run(corpus, output, recipe, reporter, **options)
 
 
 def perplexity(
@@ -186,13 +179,16 @@ def perplexity(
 
 
 def _reporter() -> Any:
-    return BarReporter() if sys.stderr.isatty() else LineReporter()
+    """A bar where a person watches; of several processes only the first has anything to show."""
+    first = os.environ.get("RANK", "0") == "0"
+    return BarReporter() if first and sys.stderr.isatty() else LineReporter()
 
 
 class LineReporter:
     """Plain lines for a log."""
 
     every = 50
+    has_read = False
 
     def __enter__(self) -> "LineReporter":
         return self
@@ -206,7 +202,8 @@ class LineReporter:
 
     def reading(self, done: int, total: int) -> None:
         """Say when all text has been read."""
-        if done == total:
+        if done == total and not self.has_read:
+            self.has_read = True
             self.say(f"read {total / 1e6:,.1f} MB of text")
 
     def preflight(self, facts: "Preflight") -> None:
@@ -217,10 +214,9 @@ class LineReporter:
             f"{corpus.types:,} distinct words, {len(corpus.vocabulary):,} in the vocabulary, "
             f"which lacks {corpus.train.oov_rate:.2%} of the tokens"
         )
-        left = f"about {_duration(facts.seconds)}" if facts.seconds else "time not known yet"
         self.say(
             f"{facts.parameters:,} parameters, about {facts.megabytes:,.0f} MB; "
-            f"{facts.steps - facts.steps_done:,} steps to go, {left}"
+            f"{facts.steps - facts.steps_done:,} steps to go, about {_duration(facts.seconds)}"
         )
 
     def progress(self, progress: "Progress", total: int, tokens_per_second: float) -> None:
@@ -270,5 +266,7 @@ class BarReporter(LineReporter):
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
     minutes = seconds / 60
     return f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

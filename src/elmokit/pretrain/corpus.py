@@ -25,6 +25,8 @@ FORMAT = 1
 WORDS, COUNTS, MANIFEST = "words.txt", "counts.npy", "manifest.json"
 IDS = ("train.ids", "valid.ids")  # by part
 CORPUS_FILES = frozenset((WORDS, COUNTS, MANIFEST, *IDS))
+FEWEST_FOR_TREND = 100  # words; among fewer, chance may look like an order
+TREND = -0.2  # correlation of place and log count: below -0.5 for a vocabulary of other text, about 0 for an alphabet
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -127,6 +129,23 @@ def check_vocab_size(vocab_size: int | None) -> None:
     """Refuse a vocabulary without room for <S>, </S> and <UNK>."""
     if vocab_size is not None and vocab_size < len(SPECIAL_IDS):
         raise ConfigError(f"a vocabulary of size {vocab_size} is too small: <S>, </S> and <UNK> alone are 3")
+
+
+def check_frequency_order(corpus: Corpus) -> None:
+    """Refuse a vocabulary in another order, such as the alphabet's, which sampled and adaptive softmaxes would trust.
+
+    One made from other text is never in the order of this one's counts, so only the general trend is looked at.
+    """
+    counts = corpus.counts[TRAIN, len(SPECIAL_IDS) : len(corpus.vocabulary)]
+    seen = np.flatnonzero(counts)
+    if len(seen) < FEWEST_FOR_TREND or np.ptp(counts[seen]) == 0:
+        return
+    if np.corrcoef(seen, np.log(counts[seen]))[0, 1] < TREND:
+        return
+    early, late = np.array_split(seen, 2)
+    places = early[counts[early].argmin()], late[counts[late].argmax()]
+    found = [f"{corpus.words[place + 3]!r} on line {place + 4} occurs {counts[place]} times" for place in places]
+    raise DataError(f"the vocabulary is not ordered by falling frequency: {found[0]}, {found[1]}: sort it by counts")
 
 
 def _vocabulary_size(counts: NDArray[np.int64], vocab_size: int | None, min_count: int) -> int:

@@ -1,5 +1,6 @@
 """How a model is trained: every choice in one file that people can read and repeat."""
 
+import math
 import tomllib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,6 +13,8 @@ from elmokit.errors import ConfigError
 
 PACKAGED = Path(__file__).parent / "recipes"
 IN_REPOSITORY = Path(__file__).parents[3] / "recipes"
+ABOVE_ZERO = ("epochs", "batch", "unroll", "learning_rate", "gradient_scale", "clip", "accumulate", "evaluate_steps")
+FROM_ZERO = ("warmup", "weight_decay", "head_epochs", "seed", "save_minutes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,8 @@ class TrainSettings:
     """Epochs in which the softmax alone learns, for a model that came without one."""
     accumulate: int = 1
     """Steps whose gradients are added up before the weights move."""
+    autocast: Literal["none", "bf16"] = "none"
+    """Compute in 16 bits where that is safe, on a device made for it; weights stay in 32."""
     seed: int = 0
     """Where all randomness comes from."""
     evaluate_steps: int = 500
@@ -72,9 +77,14 @@ class TrainSettings:
     """Minutes between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "unroll", "learning_rate", "clip", "accumulate", "evaluate_steps"):
+        for name in (*ABOVE_ZERO, "evaluate_tokens"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"training.{name} is {getattr(self, name)}: it must be above 0")
+        for name in FROM_ZERO:
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"training.{name} is {getattr(self, name)}: it must be at least 0")
+        if math.inf in (self.epochs, self.head_epochs):
+            raise ConfigError("training.epochs or training.head_epochs is inf: training must end")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"training.dropout is {self.dropout}: it goes from 0 to below 1")
 
@@ -127,6 +137,8 @@ def set_value(values: dict[str, Any], name: str, text: str) -> None:
     *path, last = name.split(".")
     for part in path:
         values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{name}: {part} is a setting by itself, not a group of them")
     try:
         values[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

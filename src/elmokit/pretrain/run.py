@@ -6,34 +6,46 @@
 | recipe.json | every setting |
 | metrics.jsonl | a line for each measurement |
 | training.pt | all that is needed to go on |
+| tensorboard/ | the same as curves, where TensorBoard is installed |
 | corpus/ | the text as ids |
 """
 
 import json
 import os
+import shutil
+import signal
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import UnpicklingError
+from threading import current_thread, main_thread
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
+from safetensors import SafetensorError
 
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 from elmokit.model.language_model import LanguageModel
-from elmokit.pretrain.corpus import Corpus, read_corpus, with_new_words
+from elmokit.pretrain.corpus import Corpus, check_frequency_order, read_corpus, with_new_words
 from elmokit.pretrain.perplexity import Perplexity, perplexity, sentences_of
-from elmokit.pretrain.recipe import Recipe, recipe_values
+from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe, recipe_values
+from elmokit.pretrain.records import Records
 from elmokit.pretrain.shards import prepare
 from elmokit.pretrain.trainer import Progress, Trainer, model_config
 from elmokit.text.vocabulary import Vocabulary
 
-RECIPE, METRICS, STATE, CORPUS = "recipe.json", "metrics.jsonl", "training.pt", "corpus"
+RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
+# Of the memory that training takes; as measured, within a third, from the tiny recipe to the small one.
+LIBRARIES = 350 * 2**20  # torch, once it has trained and measured
 BYTES_A_WEIGHT = 16  # the weight, its gradient and what Adam remembers of it
+BYTES_A_CELL = 80  # what a step keeps of it at each token, in both directions, until it has gone back through it
+BYTES_A_WORD = 500  # of the text: its letters, its characters' ids, its counts
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class Preflight:
     steps_done: int
     seconds_a_step: float
     megabytes: float
-    """An estimate of the memory that training takes."""
+    """An estimate of the memory that the process takes."""
 
     @property
     def seconds(self) -> float:
@@ -90,14 +102,27 @@ def pretrain(
 
     It begins from random weights, or from those of `start`, whose vocabulary may grow by the most frequent new words.
     """
+    _check_autocast(recipe.training)
     rank, world = _join_processes()
     if rank == 0:
         _check_folder(folder, recipe, resume=resume)
-        _prepare(paths, folder, recipe, valid_paths, vocabulary, workers, reporter)
+        prepare(
+            paths,
+            folder / CORPUS,
+            tokenizer=recipe.model.tokenizer,
+            vocabulary=vocabulary,
+            valid_paths=valid_paths,
+            workers=workers,
+            progress=reporter.reading,
+            unchanged=resume,
+            **asdict(recipe.corpus),
+        )
     if world > 1:
         dist.barrier()
     settings = recipe.corpus
     corpus = read_corpus(folder / CORPUS, vocab_size=settings.vocab_size, min_count=settings.min_count)
+    if vocabulary is not None and start is None:
+        check_frequency_order(corpus)
     corpus = with_new_words(corpus, new_words)
     trainer = Trainer(_new_model(recipe, corpus, start), recipe, corpus, rank=rank, world=world)
     if resume:
@@ -121,29 +146,42 @@ class Run:
         self.last_save = time.monotonic()
 
     def to_the_end(self) -> Perplexity | None:
-        """Train; an interruption leaves a checkpoint."""
-        trainer, settings = self.trainer, self.recipe.training
-        if trainer.step == 0:
+        """Train, and measure at last; an interruption leaves a checkpoint."""
+        if self.trainer.step == 0:
             self.save()
-        if self.reporter:
+        if self.reporter is None:
+            self._train(None)
+            return None
+        with closing(Records(self.folder, step=self.trainer.step)) as records:
             self.reporter.preflight(self._preflight())
+            return self._measure(self._train(records), None, records, tokens=None)
+
+    def _train(self, records: Records | None) -> Progress:
+        trainer = self.trainer
         progress = Progress(trainer.step, trainer.tokens, float("nan"), trainer.learning_rate())
         try:
             while trainer.step < trainer.total_steps:
                 start = time.perf_counter()
-                progress = trainer.advance()
-                seconds = time.perf_counter() - start
-                if self.reporter:
-                    rate = settings.batch * settings.unroll * settings.accumulate / seconds
-                    self.reporter.progress(progress, trainer.total_steps, rate)
-                    if progress.step % settings.evaluate_steps == 0:
-                        self._measure(progress, rate, tokens=settings.evaluate_tokens)
+                with _uninterrupted():
+                    progress = trainer.advance()
+                if records:
+                    self._tell(progress, time.perf_counter() - start, records)
                 self._save_in_time()
         except KeyboardInterrupt:
             self.save()
             raise
         self.save()
-        return self._measure(progress, None, tokens=None) if self.reporter else None
+        return progress
+
+    def _tell(self, progress: Progress, seconds: float, records: Records) -> None:
+        """Report a step, and measure when it is time."""
+        assert self.reporter is not None
+        settings = self.recipe.training
+        rate = settings.batch * settings.unroll * settings.accumulate / seconds
+        self.reporter.progress(progress, self.trainer.total_steps, rate)
+        records.stepped(progress, rate)
+        if progress.step % settings.evaluate_steps < settings.accumulate:  # steps come that many at a time
+            self._measure(progress, rate, records, tokens=settings.evaluate_tokens)
 
     def _save_in_time(self) -> None:
         """All processes save at the same step: a clock of one of them decides."""
@@ -163,59 +201,77 @@ class Run:
             _replace_file(self.folder / RECIPE, lambda path: path.write_text(_as_json(self.recipe), encoding="utf-8"))
             _replace_file(self.folder / STATE, lambda path: torch.save(state, path))
             self._write_model()
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, SafetensorError) as error:
             raise OutputError(f"{self.folder}: the checkpoint cannot be written: {error}") from error
         self.reporter.saved(self.trainer.step)
 
     def _write_model(self) -> None:
         partial = self.folder / ".model.partial"
         partial.mkdir(exist_ok=True)
-        write_native(self._checkpoint(), partial, half=False)
-        for file in partial.iterdir():
-            file.replace(self.folder / file.name)
-        partial.rmdir()
+        try:
+            write_native(self._checkpoint(), partial, half=False)
+            for file in partial.iterdir():
+                file.replace(self.folder / file.name)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     def _checkpoint(self) -> Checkpoint:
         weights = {name: weight.detach().cpu() for name, weight in self.trainer.model.weights().items()}
         return Checkpoint(self.trainer.model.config, weights, self.corpus.vocabulary, str(self.folder))
 
-    def _measure(self, progress: Progress, rate: float | None, *, tokens: int | None) -> Perplexity | None:
-        """Held-out perplexity, written down and reported."""
-        if not self.corpus.valid.tokens:
-            return None
-        elmo = Elmo(self._checkpoint(), token_cache_mb=16)
-        found = perplexity(elmo, sentences_of(self.corpus.valid.ids, self.corpus.words, tokens=tokens))
-        line = {
-            "step": progress.step,
-            "tokens": progress.tokens,
-            "loss": progress.loss,
-            "learning_rate": progress.learning_rate,
-            "tokens_per_second": rate,
-            "perplexity": {"forward": found.forward, "backward": found.backward, "average": found.average},
-            "held_out_targets": found.targets,
-        }
-        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        assert self.reporter is not None
-        self.reporter.measured(progress, found)
+    def _measure(
+        self, progress: Progress, rate: float | None, records: Records, *, tokens: int | None
+    ) -> Perplexity | None:
+        """Held-out perplexity, where there is text for it, reported and written down."""
+        found = None
+        if self.corpus.valid.tokens:
+            elmo = Elmo(self._checkpoint(), token_cache_mb=16)
+            found = perplexity(elmo, sentences_of(self.corpus.valid.ids, self.corpus.words, tokens=tokens))
+        records.measured(progress, rate, found)
+        if self.reporter and found:
+            self.reporter.measured(progress, found)
         return found
 
     def _preflight(self) -> Preflight:
-        """What a step costs is seen by doing one and taking it back."""
         trainer = self.trainer
         parameters = sum(weight.numel() for weight in trainer.model.parameters())
-        seconds = 0.0
-        if trainer.world == 1:
-            before = trainer.streams.state(), trainer.state
-            start = time.perf_counter()
-            trainer.accumulate_gradients()
-            seconds = time.perf_counter() - start
-            trainer.streams.restore(before[0])
-            trainer.state = before[1]
-            trainer.optimizer.zero_grad()
-        activations = 40 * 4 * self.recipe.training.batch * self.recipe.training.unroll * self.recipe.model.hidden
-        megabytes = (BYTES_A_WEIGHT * parameters + activations) / 2**20
-        return Preflight(self.corpus, parameters, trainer.total_steps, trainer.step, seconds, megabytes)
+        megabytes = self._memory(parameters) / 2**20
+        return Preflight(self.corpus, parameters, trainer.total_steps, trainer.step, self._seconds_a_step(), megabytes)
+
+    def _seconds_a_step(self) -> float:
+        """What a step costs is seen by doing two, of which the first warms up, and taking them back."""
+        trainer = self.trainer
+        streams, state = trainer.streams.state(), trainer.state
+        trainer.accumulate_gradients()
+        start = time.perf_counter()
+        trainer.accumulate_gradients()
+        seconds = time.perf_counter() - start
+        trainer.streams.restore(streams)
+        trainer.state = state
+        trainer.optimizer.zero_grad()
+        return seconds
+
+    def _memory(self, parameters: int) -> int:
+        settings, model = self.recipe.training, self.recipe.model
+        cells = model.layers * model.hidden * settings.batch * settings.unroll // self.trainer.world
+        words = BYTES_A_WORD * self.corpus.types
+        return LIBRARIES + BYTES_A_WEIGHT * parameters + BYTES_A_CELL * cells + words
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits for the end of a step: half of one is nothing to go on from."""
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _join_processes() -> tuple[int, int]:
@@ -224,7 +280,7 @@ def _join_processes() -> tuple[int, int]:
     if world == 1:
         return 0, 1
     if not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return dist.get_rank(), world
 
 
@@ -234,22 +290,31 @@ def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         _check_same(folder, recipe)
     elif (folder / STATE).exists():
         raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")
-    elif folder.exists() and (not folder.is_dir() or any(path.name != CORPUS for path in folder.iterdir())):
+    elif folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file: a run is written as a folder")
+    elif folder.exists() and any(path.name != CORPUS for path in folder.iterdir()):
         raise OutputError(f"{folder} is not empty: choose another folder")
 
 
 def _check_same(folder: Path, recipe: Recipe) -> None:
     try:
-        before = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
+        values = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise CheckpointError(f"{folder}: there is no run to go on with here") from None
+    before, now = (dict(_flat(json.loads(_as_json(one)))) for one in (make_recipe(values), recipe))
     changed = [
-        f"{name} was {_show(old)} and is {_show(new)}"
-        for (name, old), (_, new) in zip(_flat(before), _flat(json.loads(_as_json(recipe))), strict=True)
-        if old != new
+        f"{name} was {_show(before.get(name))} and is {_show(now.get(name))}"
+        for name in before | now
+        if before.get(name) != now.get(name)
     ]
     if changed:
         raise ConfigError(f"{folder}: a run goes on with the settings it began with: {'; '.join(changed)}")
+
+
+def _check_autocast(settings: TrainSettings) -> None:
+    mkldnn = torch.backends.mkldnn
+    if settings.autocast == "bf16" and not (mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+        raise ConfigError("training.autocast is bf16, and this processor is not made for 16 bits: set it to none")
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -265,34 +330,6 @@ def _show(value: Any) -> str:
 
 def _as_json(recipe: Recipe) -> str:
     return json.dumps(recipe_values(recipe), ensure_ascii=False, indent=2) + "\n"
-
-
-def _prepare(
-    paths: Sequence[Path],
-    folder: Path,
-    recipe: Recipe,
-    valid_paths: Sequence[Path],
-    vocabulary: Vocabulary | None,
-    workers: int | None,
-    reporter: Reporter,
-) -> None:
-    if vocabulary is not None:
-        vocabulary.check_training_order()
-    folder.mkdir(parents=True, exist_ok=True)
-    prepare(
-        paths,
-        folder / CORPUS,
-        tokenizer=recipe.model.tokenizer,
-        vocabulary=vocabulary,
-        vocab_size=recipe.corpus.vocab_size,
-        min_count=recipe.corpus.min_count,
-        valid_paths=valid_paths,
-        valid_share=recipe.corpus.valid_share,
-        workers=workers,
-        progress=reporter.reading,
-        split=recipe.corpus.split,
-        field=recipe.corpus.field,
-    )
 
 
 def _new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> LanguageModel:
@@ -319,8 +356,8 @@ def _take_over(model: LanguageModel, start: Checkpoint) -> None:
 def _read_state(path: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = torch.load(path, weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError) as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}") from None
+    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
+        raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
     return state
 
 

@@ -50,12 +50,14 @@ def prepare(
     split: bool = True,
     field: str = "text",
     max_types: int = 2_000_000,
+    unchanged: bool = False,
 ) -> Corpus:
     """The corpus of these files, from the folder if it was made from the same, else made and kept there.
 
     A vocabulary that is given is taken as it is; without one it is the `vocab_size` most frequent words of those that
     occur `min_count` times in training. Files of `valid_paths` are held out instead of a share, and never trained on.
-    Without `split` each line is a sentence. `progress` is told the bytes done and the bytes in all.
+    Without `split` each line is a sentence. `progress` is told the bytes done and the bytes in all. A corpus that must
+    be `unchanged` is not made anew from other text.
     """
     check_vocab_size(vocab_size)
     cutter = Cutter(tokenizer, split=split)
@@ -64,6 +66,8 @@ def prepare(
     made_from = fingerprint(inputs, version=FORMAT)
     manifest = read_manifest(folder)
     if manifest is None or manifest["fingerprint"] != made_from:
+        if manifest and unchanged:
+            raise DataError(f"{folder}: made from other text, or with another vocabulary: name the same files again")
         with _new_folder(folder) as partial:
             ranked = _write_ids(partial, inputs, cutter, workers=workers or _cores(), progress=progress)
             _write_lexicon(partial, ranked)

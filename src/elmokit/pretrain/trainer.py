@@ -13,6 +13,7 @@ from elmokit.config import ModelConfig
 from elmokit.errors import ElmoError
 from elmokit.model.bilm import State
 from elmokit.model.language_model import LanguageModel, Step
+from elmokit.model.threads import keep_freed_memory
 from elmokit.model.tokens import as_tensors
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.recipe import Recipe, TrainSettings
@@ -47,6 +48,7 @@ class Trainer:
     """One process's part in training a language model on a corpus."""
 
     def __init__(self, model: LanguageModel, recipe: Recipe, corpus: Corpus, *, rank: int = 0, world: int = 1) -> None:
+        keep_freed_memory()
         self.model, self.settings, self.rank, self.world = model, recipe.training, rank, world
         settings = recipe.training
         self.streams = Streams(
@@ -98,11 +100,13 @@ class Trainer:
         inputs = np.stack([chunk.forward.inputs, chunk.backward.inputs])  # (2, T, B)
         words, places = np.unique(inputs, return_inverse=True)
         places = places.reshape(inputs.shape)
-        vectors = self.model.bilm.tokens(*self._read(words))  # (U, P)
+        autocast = settings.autocast == "bf16"
+        with torch.autocast(self.state.h.device.type, torch.bfloat16, enabled=autocast):
+            vectors = self.model.bilm.tokens(*self._read(words)).to(self.state.h.dtype)  # (U, P)
         forward, backward = (self._step(way, number, chunk[way], places[way]) for way in range(2))
         scale = 0.5 * settings.gradient_scale / (settings.batch * settings.unroll * settings.accumulate)
         results, self.state = self.model.backpropagate(
-            vectors, (forward, backward), self.state, dropout=settings.dropout, scale=scale
+            vectors, (forward, backward), self.state, dropout=settings.dropout, scale=scale, autocast=autocast
         )
         return sum(result.loss for result in results), sum(result.targets for result in results)
 
@@ -178,8 +182,9 @@ def _generator(*seed: int) -> torch.Generator:
 def make_optimizer(model: LanguageModel, settings: TrainSettings) -> torch.optim.Optimizer:
     """The optimiser; weights without a gradient, frozen for a while, stay as they are."""
     weights = list(model.parameters())
+    common: dict[str, Any] = {"lr": settings.learning_rate, "fused": weights[0].device.type == "cpu"}
     if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(weights, lr=settings.learning_rate, initial_accumulator_value=1.0)
+        return torch.optim.Adagrad(weights, initial_accumulator_value=1.0, **common)
     if settings.optimizer == "adam":
-        return torch.optim.Adam(weights, lr=settings.learning_rate)
-    return torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+        return torch.optim.Adam(weights, **common)
+    return torch.optim.AdamW(weights, weight_decay=settings.weight_decay, **common)

@@ -1,0 +1,164 @@
+"""The occurrences of a word as points in a plane, coloured by sense: a picture, or a page to point at."""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from elmokit.embedder import Vectors
+from elmokit.errors import ConfigError, MissingExtraError, OutputError
+from elmokit.lexicon.occurrences import Occurrence
+from elmokit.lexicon.senses import Sense, Senses, sense_vectors
+
+# Okabe and Ito's colours, which the colour-blind can tell apart too; yellow, too pale on white, is left out.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+LONGEST_SHOWN = 300  # characters on either side of the word
+PAGE = Path(__file__).with_name("senses.html")
+CHINESE_FONTS = (
+    *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
+    *("Microsoft YaHei", "SimHei", "PingFang SC", "Heiti SC", "Arial Unicode MS"),
+)
+
+
+def plane(vectors: Vectors) -> Vectors:
+    """The two principal components of the directions in which occurrences differ from their mean, (N, 2)."""
+    units = sense_vectors(vectors)
+    left, singular, _ = np.linalg.svd(units - units.mean(axis=0), full_matrices=False)
+    points = np.zeros((len(units), 2), np.float32)
+    points[:, : len(singular)] = (left * singular)[:, :2]
+    return points
+
+
+def check_plot(path: Path) -> None:
+    """Raise at once what `write_plot` would raise in the end."""
+    if path.suffix not in DRAWERS:
+        raise ConfigError(f"{path}: unknown ending {path.suffix!r}: a plot is written as {' or '.join(DRAWERS)}")
+    if path.suffix == ".png":
+        _figure_class()
+    with _replacing(path, keep=False):
+        pass
+
+
+def write_plot(path: Path, senses: Senses) -> None:
+    """Write a .png or an .html; the file appears when it is complete."""
+    check_plot(path)
+    content = DRAWERS[path.suffix](senses)
+    with _replacing(path) as partial:
+        partial.write_bytes(content)
+
+
+@contextmanager
+def _replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
+    """A temporary file beside the path that takes its name when all went well."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.touch()
+        yield partial
+        if keep:
+            partial.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def draw_page(senses: Senses) -> bytes:
+    """A page of its own that needs nothing from elsewhere: pointing at an occurrence shows its sentence."""
+    points = plane(np.stack([occurrence.vector for occurrence in senses.occurrences])).tolist()
+    content = {
+        "about": f"{len(senses.occurrences):,} occurrences, two principal components; {_apart(senses)}",
+        "senses": [
+            {
+                "color": _color(number),
+                "title": _title(number, sense),
+                "words": _words(sense),
+                "examples": [_pieces(example) for example in sense.examples],
+            }
+            for number, sense in enumerate(senses.senses)
+        ],
+        "points": [
+            {"x": x, "y": y, "sense": label, "sentence": _pieces(found), "document": found.context.document}
+            for (x, y), label, found in zip(points, senses.labels.tolist(), senses.occurrences, strict=True)
+        ],
+    }
+    # Within a page's script "<" could end it; as \u003c it means the same to JSON.
+    data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+    page = Template(PAGE.read_text(encoding="utf-8")).substitute(title=escape(senses.word), data=data)
+    return page.encode("utf-8", "replace")
+
+
+def draw_picture(senses: Senses) -> bytes:
+    """A PNG of the scatter plot, with the senses' shares and telling words beside their colours."""
+    from matplotlib import rc_context
+
+    families = _font_families()
+    points = plane(np.stack([occurrence.vector for occurrence in senses.occurrences]))
+    with rc_context({"font.family": families}):
+        figure = _figure_class()(figsize=(8, 6), dpi=150, layout="constrained")
+        axes = figure.add_subplot()
+        for number, sense in enumerate(senses.senses):
+            label = _drawable(f"{_title(number, sense)}: {_words(sense, 5)}", families)
+            x, y = points[senses.labels == number].T
+            axes.scatter(x, y, s=18, alpha=0.75, linewidths=0, color=_color(number), label=label)
+        axes.set_title(_drawable(f"{senses.word}: {len(points):,} occurrences", families))
+        axes.set(xticks=[], yticks=[], xlabel="two principal components")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), frameon=False)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png")
+    return picture.getvalue()
+
+
+DRAWERS: dict[str, Callable[[Senses], bytes]] = {".png": draw_picture, ".html": draw_page}
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError('a picture needs matplotlib: pip install "elmokit[plots]"') from None
+    return Figure
+
+
+def _font_families() -> list[str]:
+    from matplotlib import font_manager
+
+    installed = set(font_manager.get_font_names())
+    return ["DejaVu Sans", *(font for font in CHINESE_FONTS if font in installed)]
+
+
+def _drawable(text: str, families: list[str]) -> str:
+    """The text with a question mark for what no font has, and nothing that would be taken for a formula."""
+    from matplotlib import font_manager
+
+    fonts = [font_manager.get_font(font_manager.findfont(family)) for family in families]
+    known = (any(font.get_char_index(ord(character)) for font in fonts) for character in text)
+    return "".join(c if seen else "?" for c, seen in zip(text, known, strict=True)).replace("$", r"\$")
+
+
+def _color(number: int) -> str:
+    return COLORS[number % len(COLORS)]
+
+
+def _title(number: int, sense: Sense) -> str:
+    return f"sense {number + 1}, {sense.share:.0%}"
+
+
+def _words(sense: Sense, count: int | None = None) -> str:
+    return ", ".join(word.word for word in sense.words[:count])
+
+
+def _apart(senses: Senses) -> str:
+    if senses.silhouette is None:
+        return "one sense"
+    return f"{len(senses.senses)} senses, silhouette {senses.silhouette:.2f}"
+
+
+def _pieces(occurrence: Occurrence) -> tuple[str, str, str]:
+    return occurrence.context.around(occurrence.position, reach=LONGEST_SHOWN)

@@ -1,0 +1,190 @@
+"""How often words stand near each other: counted in bounded memory, in as many threads as are asked for.
+
+Pairs of frequent words are counted in a table, as most pairs of a text are such; the others are gathered in a buffer,
+which is sorted, summed and put aside as a run on disk whenever it is full. The runs are merged in the end. Counts are
+whole numbers of a unit that every 1/distance is a multiple of, so they are exact in whatever order they are added up.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.errors import ConfigError
+from elmokit.static.corpus import Text
+from elmokit.static.kernels import Ints, compiled, count_pairs, sum_sorted
+from elmokit.static.runs import Run, merged, write_run
+from elmokit.static.threads import Progress, run_together
+
+Records = NDArray[np.void]
+RECORD = np.dtype([("row", "<i4"), ("column", "<i4"), ("count", "<f4")])
+LAST_EXACT = 22  # beyond this distance the least common multiple grows too large, and 1/distance is rounded to a unit
+MOST_FILES = 500
+STEP = 1 << 20  # words, or cells, at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Cooccurrences:
+    """X, or the half of a symmetric X with row ≤ column, in random order."""
+
+    parts: list[Records]
+    """Row, column and count of every pair that occurs, in files mapped into memory."""
+    words: int
+    """Rows and columns of X."""
+    symmetric: bool
+    """Whether a record stands for (row, column) and (column, row)."""
+
+    @property
+    def pairs(self) -> int:
+        """How many numbers of X are not 0."""
+        stored = sum(map(len, self.parts))
+        diagonal = sum(int((part["row"] == part["column"]).sum()) for part in self.parts)
+        return 2 * stored - diagonal if self.symmetric else stored
+
+
+def count_cooccurrences(
+    text: Text,
+    folder: Path,
+    *,
+    window: int = 10,
+    symmetric: bool = True,
+    memory_mb: float = 1000,
+    threads: int = 1,
+    seed: int = 1,
+    progress: Progress | None = None,
+) -> Cooccurrences:
+    """X_ij, the sum of 1/distance over every j that stands at most a window after i, or if symmetric on either side.
+
+    It lies in files in the folder, in an order that the seed decides. `progress` is told the words done and in all.
+    """
+    words = len(text.words)
+    if words**2 * window >= 2**63:
+        raise ConfigError(f"{words:,} words with a window of {window} are too many to number their pairs")
+    memory = int(memory_mb * 1e6)
+    layout = Layout.fitting(words, memory // (4 * 8 * threads), symmetric=symmetric)
+    room = memory // (2 * 16 * threads)
+    counters = [Counter(layout, window, room, folder / f"run-{number}") for number in range(threads)]
+    bounds = [0, *(text.line_end(len(text.ids) * number // threads) for number in range(1, threads)), len(text.ids)]
+    jobs = [counter.count(text.ids, bounds[n], bounds[n + 1]) for n, counter in enumerate(counters)]
+    run_together(jobs, len(text.ids), progress)
+    for counter in counters[1:]:
+        counters[0].table += counter.table
+    runs = [run for counter in counters for run in counter.runs]
+    stored = int(np.count_nonzero(counters[0].table)) + sum(len(run.pairs) for run in runs)
+    sums = chain(layout.read(counters[0].table), merged(runs, memory // (4 * 48)))
+    records = (_records(run, words, counters[0].unit, symmetric=symmetric) for run in sums)
+    buckets = min(1 + stored * 32 // memory, MOST_FILES)  # shuffling takes 32 bytes a record
+    return Cooccurrences(_shuffled(records, folder, buckets, seed), words, symmetric)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which pairs have a cell in the table: those of the most frequent words, by the product of their ranks."""
+
+    symmetric: bool
+    """Whether the table holds i ≤ j alone."""
+    rows: Ints
+    """(V,): the cell of (i, j) is rows[i] + j …"""
+    columns: Ints
+    """(V,): … if j < columns[i]."""
+
+    @classmethod
+    def fitting(cls, words: int, cells: int, *, symmetric: bool) -> "Layout":
+        """The largest table with at most so many cells."""
+        low, high = 0, words**2  # the largest product is between them
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = _row_lengths(words, middle, symmetric=symmetric).sum() <= cells
+            low, high = (middle, high) if fits else (low, middle - 1)
+        lengths = _row_lengths(words, low, symmetric=symmetric)
+        first = np.arange(words) if symmetric else np.zeros(words, dtype=np.int64)
+        return cls(symmetric, np.cumsum(lengths) - lengths - first, first + lengths)
+
+    @property
+    def cells(self) -> int:
+        """Cells of the table."""
+        return int(self.rows[-1] + self.columns[-1])
+
+    def read(self, table: Ints) -> Iterator[Run]:
+        """The sums of a table that are not 0."""
+        words = len(self.rows)
+        starts = self.rows + np.arange(words) if self.symmetric else self.rows
+        for start in range(0, len(table), STEP):
+            cells = np.flatnonzero(table[start : start + STEP]) + start
+            rows = np.searchsorted(starts, cells, side="right") - 1
+            yield Run(rows * words + cells - self.rows[rows], table[cells])
+
+
+def _row_lengths(words: int, product: int, *, symmetric: bool) -> Ints:
+    ranks = np.arange(1, words + 1)
+    columns = np.minimum(product // ranks, words)
+    return np.maximum(columns - ranks + 1, 0) if symmetric else columns
+
+
+class Counter:
+    """Counts a stretch of text in one thread."""
+
+    def __init__(self, layout: Layout, window: int, room: int, path: Path) -> None:
+        self.layout, self.window, self.room, self.path = layout, window, max(room, 2 * window), path
+        self.unit = math.lcm(*range(1, min(window, LAST_EXACT) + 1))
+        self.weights = np.array([0, *(round(self.unit / distance) for distance in range(1, window + 1))])
+        self.table = np.zeros(layout.cells, dtype=np.int64)
+        self.runs: list[Run] = []
+
+    def count(self, ids: NDArray[np.int32], begin: int, end: int) -> Iterator[int]:
+        """Count the words from begin to end, and say now and then how many are done."""
+        kernel, layout, first = compiled(count_pairs), self.layout, begin
+        buffer, used = np.empty(self.room, dtype=np.int64), 0
+        while begin < end:
+            stop = min(begin + STEP, end)
+            free = buffer[used:]
+            begin, added = kernel(
+                ids, begin, stop, layout.symmetric, self.weights, layout.rows, layout.columns, self.table, free
+            )
+            used += added
+            if used and (begin < stop or begin == end):
+                self._put_aside(buffer[:used])
+                used = 0
+            yield begin - first
+
+    def _put_aside(self, buffer: Ints) -> None:
+        buffer.sort()
+        sums = np.empty(len(buffer), dtype=np.int64)
+        length = compiled(sum_sorted)(buffer, self.weights, sums)
+        path = self.path.with_name(f"{self.path.name}-{len(self.runs)}")
+        self.runs.append(write_run(path, Run(buffer[:length], sums[:length])))
+
+
+def _records(run: Run, words: int, unit: int, *, symmetric: bool) -> Records:
+    records = np.empty(len(run.pairs), dtype=RECORD)
+    rows, columns = np.divmod(run.pairs, words)
+    records["row"], records["column"] = rows, columns
+    # A word near itself is met in both orders.
+    records["count"] = np.where((rows == columns) & symmetric, 2 * run.sums, run.sums) / unit
+    return records
+
+
+def _shuffled(blocks: Iterable[Records], folder: Path, buckets: int, seed: int) -> list[Records]:
+    """All records in random order: each goes into a bucket that is drawn, and every bucket is shuffled by itself."""
+    random = np.random.default_rng(seed)
+    paths = [folder / f"records-{bucket}" for bucket in range(buckets)]
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("wb")) for path in paths]
+        for block in blocks:
+            drawn = random.integers(buckets, size=len(block))
+            for bucket, file in enumerate(files):
+                block[drawn == bucket].tofile(file)
+    return [_shuffle(path, random) for path in paths if path.stat().st_size]
+
+
+def _shuffle(path: Path, random: np.random.Generator) -> Records:
+    """Sort by 16 random bits, which is faster than a permutation; the few that draw the same stay in order."""
+    records = np.fromfile(path, dtype=RECORD)
+    drawn = random.integers(1 << 16, size=len(records), dtype=np.uint16)
+    records.view("V12").take(np.argsort(drawn, kind="stable")).tofile(path)
+    return np.memmap(path, dtype=RECORD, mode="r")

@@ -1,0 +1,134 @@
+"""Text files → the ids of their words, on disk: what counting and training read."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.errors import DataError, OutputError
+from elmokit.pretrain.cutting import Cutter, Task, cut_in_order
+from elmokit.pretrain.documents import find_files, iter_documents
+from elmokit.pretrain.lexicon import EOS_ID, SPECIAL_IDS, TRAIN, Lexicon, Ranked
+from elmokit.static.settings import TextSettings
+from elmokit.static.threads import Progress
+from elmokit.text.vocabulary import BOS, EOS, UNK
+
+END = -1
+MOST_WORDS = 5_000_000  # distinct; beyond them the rarest are forgotten
+CHUNK = 1 << 20
+BYTES_A_WORKER = 1_000_000  # a process takes a third of a second to start
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A text as numbers."""
+
+    words: tuple[str, ...]
+    """The vocabulary, by falling count."""
+    counts: NDArray[np.int64]
+    """(V,): how often each occurs."""
+    ids: NDArray[np.int32]
+    """The place of each word in the vocabulary, other words left out, and −1 after each line or sentence."""
+
+    @property
+    def tokens(self) -> int:
+        """Words, those left out not counted."""
+        return int(self.counts.sum())
+
+    def sentences(self) -> Iterator[list[str]]:
+        """The words of each line or sentence."""
+        words = np.array([*self.words, ""], dtype=object)
+        for start, end in self._chunks():
+            ids = self.ids[start:end]
+            for line in np.split(ids, np.flatnonzero(ids == END) + 1)[:-1]:
+                yield words[line[:-1]].tolist()
+
+    def _chunks(self) -> Iterator[tuple[int, int]]:
+        """Stretches that end with a line, however long that is."""
+        start = 0
+        while start < len(self.ids):
+            end = self.line_end(start + CHUNK)
+            yield start, end
+            start = end
+
+    def line_end(self, position: int) -> int:
+        """The first end of a line at the position or after it; the end of the text if there is none."""
+        while position < len(self.ids):
+            found = np.flatnonzero(self.ids[position : position + CHUNK] == END)
+            if len(found):
+                return position + int(found[0]) + 1
+            position += CHUNK
+        return len(self.ids)
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """A folder for temporary files, where the system keeps such."""
+    try:
+        with TemporaryDirectory(prefix="elmokit-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise OutputError(f"temporary files cannot be written: {error}: set TMPDIR to a folder with room") from error
+
+
+def read_text(
+    paths: Sequence[Path],
+    folder: Path,
+    settings: TextSettings,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Text:
+    """The text of these files, cut and numbered, with its ids in a file in the folder.
+
+    As many processes as there are cores cut it, unless their number is given, and fewer if it is small. `progress` is
+    told the bytes done and the bytes in all.
+    """
+    files = find_files(paths)
+    total = sum(file.stat().st_size for file in files)
+    lexicon = Lexicon((BOS, EOS, UNK), limit=MOST_WORDS)
+    tasks = (Task(text, TRAIN, position) for text, position in iter_documents(files, field=settings.field))
+    processes = min(workers or os.cpu_count() or 1, 1 + total // BYTES_A_WORKER)
+    cuts = cut_in_order(tasks, Cutter(settings.tokenizer, split=settings.split), workers=processes)
+    with (folder / "numbers").open("wb") as numbers, closing(cuts):
+        for task, cut in cuts:
+            words = [word.lower() for word in cut.words] if settings.lower_case else cut.words
+            numbers.write(lexicon.add(words, cut.ids, TRAIN).tobytes())
+            if progress:
+                progress(task.position, total)
+    ranked = lexicon.ranked()
+    size = _vocabulary_size(ranked, settings, files)
+    _write_ids(folder, ranked.ids, size)
+    first = len(SPECIAL_IDS)
+    return Text(
+        tuple(ranked.words[first : first + size]),
+        ranked.counts[TRAIN, first : first + size],
+        np.memmap(folder / "ids", dtype=np.int32, mode="r"),
+    )
+
+
+def _vocabulary_size(ranked: Ranked, settings: TextSettings, files: Sequence[Path]) -> int:
+    counts = ranked.counts[TRAIN, len(SPECIAL_IDS) :]
+    size = int(np.count_nonzero(counts >= settings.min_count))
+    if not size:
+        found = f"the most frequent one occurs {counts[0]} times" if len(counts) else "there are no words at all"
+        raise DataError(f"{files[0]}: no word occurs {settings.min_count} times: {found}")
+    return size if settings.vocab_size is None else min(size, settings.vocab_size)
+
+
+def _write_ids(folder: Path, ids: NDArray[np.int32], size: int) -> None:
+    """Number the words by frequency and leave out those beyond the vocabulary."""
+    left_out = END - 1
+    places = ids - len(SPECIAL_IDS)
+    places[(places < 0) | (places >= size)] = left_out
+    places[EOS_ID] = END
+    with (folder / "numbers").open("rb") as numbers, (folder / "ids").open("wb") as file:
+        while chunk := numbers.read(4 * CHUNK):
+            found = places[np.frombuffer(chunk, dtype=np.int32)]
+            file.write(found[found != left_out].tobytes())
+    (folder / "numbers").unlink()

@@ -1,0 +1,161 @@
+"""Static vectors as embedders: a word has the same vector wherever it stands."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elmokit.embedder import Layers, Sentence, Vectors
+from elmokit.errors import ConfigError, DataError
+from elmokit.static.files import read_blocks, read_vectors, write_vectors
+from elmokit.text.inputs import tokenized
+from elmokit.text.tokenizers import get_tokenizer
+
+
+class StaticVectors:
+    """Words and a vector for each: skip-gram's, GloVe's, or any file's. A word that is not among them has zeros.
+
+    With `lower_case` a word that is not among them has the vector of its lower-case form.
+    """
+
+    def __init__(
+        self, words: Sequence[str], vectors: Vectors, *, lower_case: bool = False, tokenizer: str = "words"
+    ) -> None:
+        if vectors.ndim != 2 or len(vectors) != len(words):
+            raise DataError(f"{len(words):,} words, but vectors of shape {vectors.shape}: expected a row for each word")
+        self.lookup = Lookup(words, lower_case=lower_case)
+        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)  # (V, D)
+        self.tokenizer = get_tokenizer(tokenizer)
+
+    @classmethod
+    def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "StaticVectors":
+        """Vectors from word2vec's, fastText's or GloVe's text, word2vec's binary or safetensors."""
+        return cls(*read_vectors(Path(path).expanduser()), lower_case=lower_case, tokenizer=tokenizer)
+
+    def save(self, path: str | Path, *, header: bool = True) -> None:
+        """Write a file in the format of its ending; text without `header` is GloVe's."""
+        write_vectors(Path(path), self.words, self.vectors, header=header)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, in the order of their vectors."""
+        return self.lookup.words
+
+    @property
+    def width(self) -> int:
+        """Width of a vector."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def layer_count(self) -> int:
+        """One."""
+        return 1
+
+    def __contains__(self, word: str) -> bool:
+        return self.lookup.row(word) >= 0
+
+    def vectors_of(self, words: Sequence[str]) -> Vectors:
+        """A vector a word, (words, width); zeros for a word that is not among ours."""
+        rows = self.lookup.rows(words)
+        found = self.vectors[rows]  # (T, D)
+        found[rows < 0] = 0
+        return found
+
+    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
+        """One array a sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
+        _check_layers(layers)
+        return [_layered(self.vectors_of(tokens), layers) for tokens in tokenized(sentences, self.tokenizer)]
+
+
+class OneHot:
+    """A vector as wide as the vocabulary with a 1 at the word's place; zeros for a word that is not in it.
+
+    It is kept as the places alone; `embed` writes the vectors out, `places` does not.
+    """
+
+    def __init__(self, words: Sequence[str], *, lower_case: bool = False, tokenizer: str = "words") -> None:
+        self.lookup = Lookup(words, lower_case=lower_case)
+        self.tokenizer = get_tokenizer(tokenizer)
+
+    @classmethod
+    def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "OneHot":
+        """The vocabulary of a file whose vectors are one-hot."""
+        words: list[str] = []
+        width = 0
+        for block in read_blocks(Path(path).expanduser()):
+            if not _is_one_hot(block.vectors, len(words)):
+                raise DataError(f"{path}: the vectors from the word {block.words[0]!r} on are not one-hot")
+            words += block.words
+            width = block.vectors.shape[1]
+        if width != len(words):
+            raise DataError(f"{path}: {len(words):,} words, but one-hot vectors of width {width:,}")
+        return cls(words, lower_case=lower_case, tokenizer=tokenizer)
+
+    def save(self, path: str | Path, *, header: bool = True) -> None:
+        """Write a file in the format of its ending; all but .safetensors write every zero."""
+        write_vectors(Path(path), self.words, None, header=header)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, in the order of their places."""
+        return self.lookup.words
+
+    @property
+    def width(self) -> int:
+        """Width of a vector: the words of the vocabulary."""
+        return len(self.words)
+
+    @property
+    def layer_count(self) -> int:
+        """One."""
+        return 1
+
+    def places(self, sentences: Iterable[Sentence]) -> list[NDArray[np.int64]]:
+        """Where the 1 stands, one array a sentence, (tokens,); −1 for a word that is not in the vocabulary."""
+        return [self.lookup.rows(tokens) for tokens in tokenized(sentences, self.tokenizer)]
+
+    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
+        """One array a sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
+        _check_layers(layers)
+        return [_layered(self._written_out(places), layers) for places in self.places(sentences)]
+
+    def _written_out(self, places: NDArray[np.int64]) -> Vectors:
+        vectors = np.zeros((len(places), self.width), dtype=np.float32)  # (T, V)
+        known = places >= 0
+        vectors[np.flatnonzero(known), places[known]] = 1
+        return vectors
+
+
+class Lookup:
+    """Words and their rows; a repeated word keeps its first."""
+
+    def __init__(self, words: Sequence[str], *, lower_case: bool) -> None:
+        self.words = tuple(words)
+        self.lower_case = lower_case
+        self._rows: dict[str, int] = {}
+        for row, word in enumerate(self.words):
+            self._rows.setdefault(word, row)
+
+    def row(self, word: str) -> int:
+        """The word's row, or that of its lower-case form if that is asked for; −1 if there is none."""
+        row = self._rows.get(word, -1)
+        return self._rows.get(word.lower(), -1) if row < 0 and self.lower_case else row
+
+    def rows(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The row of each word."""
+        return np.array([self.row(word) for word in words], dtype=np.int64)
+
+
+def _check_layers(layers: Layers) -> None:
+    if isinstance(layers, bool) or layers not in ("average", "top", "all", 0):
+        raise ConfigError(f"unknown layers {layers!r}: static vectors have 'average', 'top', 'all' and 0, all the same")
+
+
+def _layered(vectors: Vectors, layers: Layers) -> Vectors:
+    return vectors[None] if layers == "all" else vectors
+
+
+def _is_one_hot(vectors: Vectors, first: int) -> bool:
+    """Whether these are the rows of the identity from the first on."""
+    return bool((np.diagonal(vectors, first) == 1).sum() == len(vectors) == np.count_nonzero(vectors))

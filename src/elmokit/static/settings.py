@@ -1,0 +1,101 @@
+"""How static vectors are trained; a field's docstring is the command line's help."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from elmokit.config import TokenizerName
+from elmokit.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """How text is cut, and which of its words have vectors."""
+
+    tokenizer: TokenizerName = "words"
+    """How text is cut into tokens."""
+    lower_case: bool = False
+    """Lower-case every word."""
+    split: bool = False
+    """Split paragraphs into sentences, so that no window reaches from one into the next."""
+    min_count: int = 5
+    """How often a word must occur; rarer words are left out of the text."""
+    vocab_size: int | None = None
+    """The most words to have, the most frequent first; all unless given."""
+    field: str = "text"
+    """Where the text stands in the objects of a .jsonl file."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "min_count", "vocab_size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipGramSettings:
+    """Skip-gram with negative sampling."""
+
+    dimensions: int = 100
+    """Width of a vector."""
+    window: int = 5
+    """Words on either side that are predicted, at most; the number is drawn anew for every word."""
+    negatives: int = 5
+    """Words drawn against each word that is predicted."""
+    subsampling: float = 1e-3
+    """Words above this share of the text are passed over now and then; 0 for never."""
+    learning_rate: float = 0.025
+    """Step size at the start; it falls to nearly nothing."""
+    epochs: int = 5
+    """Passes over the text."""
+    threads: int = 2
+    """Threads that train; with one, the same seed gives the same vectors."""
+    seed: int = 1
+    """What the random numbers start from."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "dimensions", "window", "negatives", "epochs", "threads")
+        _at_least(self, 0, "subsampling", "seed")
+        _above_zero(self, "learning_rate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GloveSettings:
+    """GloVe: J = Σ f(X_ij) (v_i·u_j + b_i + c_j − log X_ij)², f(x) = (x/x_max)^alpha below x_max, else 1."""
+
+    dimensions: int = 100
+    """Width of a vector."""
+    window: int = 10
+    """How far apart two words may stand to be counted, by the inverse of their distance."""
+    symmetric: bool = True
+    """Count a pair in both orders; else X_ij counts j after i alone."""
+    x_max: float = 100.0
+    """The count from which on a pair has its full weight."""
+    alpha: float = 0.75
+    """How fast the weight of rarer pairs falls."""
+    learning_rate: float = 0.05
+    """AdaGrad's step size at the start."""
+    epochs: int = 15
+    """Passes over the counts."""
+    add_contexts: bool = True
+    """Give v + u; else v, the vectors of the words as such."""
+    threads: int = 2
+    """Threads that count and train; with one, the same seed gives the same vectors."""
+    seed: int = 1
+    """What the random numbers start from."""
+    memory_mb: int = 1000
+    """Memory for counting, about; what does not fit waits in temporary files."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "dimensions", "window", "epochs", "threads", "memory_mb")
+        _at_least(self, 0, "alpha", "seed")
+        _above_zero(self, "x_max", "learning_rate")
+
+
+def _at_least(settings: Any, least: int, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and not value >= least:  # not NaN either
+            raise ConfigError(f"{name} is {value}: it must be at least {least}")
+
+
+def _above_zero(settings: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(settings, name) > 0:
+            raise ConfigError(f"{name} is {getattr(settings, name)}: it must be above 0")

@@ -1,0 +1,62 @@
+"""Skip-gram with negative sampling, trained by gensim."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from elmokit.errors import MissingExtraError
+from elmokit.static.corpus import Text
+from elmokit.static.embedders import StaticVectors
+from elmokit.static.settings import SkipGramSettings
+from elmokit.static.threads import Progress
+
+LINES_A_REPORT = 1000
+
+
+def train_skip_gram(text: Text, settings: SkipGramSettings, *, progress: Progress | None = None) -> StaticVectors:
+    """Train on the text; `progress` is told the words done, of all epochs, and in all."""
+    model = _word2vec()(
+        vector_size=settings.dimensions,
+        window=settings.window,
+        negative=settings.negatives,
+        sample=settings.subsampling,
+        alpha=settings.learning_rate,
+        epochs=settings.epochs,
+        workers=settings.threads,
+        seed=settings.seed,
+        sg=1,
+        min_count=1,  # rare words are left out of the text already
+        sorted_vocab=0,  # its words are in order already
+    )
+    model.build_vocab_from_freq(dict(zip(text.words, text.counts.tolist(), strict=True)))
+    model.train(
+        _Sentences(text, settings.epochs, progress),
+        total_examples=int((text.ids < 0).sum()),
+        total_words=text.tokens,
+        epochs=settings.epochs,
+    )
+    return StaticVectors(text.words, model.wv.vectors)
+
+
+class _Sentences:
+    """The sentences of a text, as often as gensim asks for them."""
+
+    def __init__(self, text: Text, epochs: int, progress: Progress | None) -> None:
+        self.text, self.total, self.progress = text, epochs * text.tokens, progress
+        self.done = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for number, sentence in enumerate(self.text.sentences()):
+            yield sentence
+            self.done += len(sentence)
+            if self.progress and number % LINES_A_REPORT == 0:
+                self.progress(self.done, self.total)
+        if self.progress:
+            self.progress(self.done, self.total)
+
+
+def _word2vec() -> Any:
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        raise MissingExtraError('skip-gram needs gensim: pip install "elmokit[static]"') from None
+    return Word2Vec

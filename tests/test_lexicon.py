@@ -1,0 +1,343 @@
+"""Words in a corpus: read, drawn, compared; against plain computations with an embedder of known vectors."""
+
+import gzip
+import json
+from collections import Counter
+from functools import cache
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from elmokit.errors import ConfigError, DataError
+from elmokit.lexicon.corpus import make_corpus, open_corpus, survey
+from elmokit.lexicon.marks import has_mark, read_mark
+from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
+from elmokit.lexicon.occurrences import Sample, find_occurrences, type_vectors
+from elmokit.lexicon.shift import ShiftSettings, find_shift
+from elmokit.text.tokenizers import get_tokenizer
+
+CUT = get_tokenizer("words")
+RIVER = "water boat steep green shore reed fish mud willow stream ferry swan".split()
+MONEY = "gold loan clerk cheque vault teller credit deposit account rate coin wage".split()
+
+
+@cache
+def _vector(word, width):
+    return np.random.default_rng(crc32(word.encode())).normal(size=width)
+
+
+class Neighborhood:
+    """An embedder one can follow: layer 0 is a word's own random vector, layer 1 the mean of the words around it."""
+
+    width, layer_count = 128, 2
+
+    def embed(self, sentences, *, layers="average"):
+        choose = {"average": lambda found: found.mean(axis=0), "top": lambda found: found[1]}
+        return [choose.get(layers, lambda found: found[layers])(self._layers(sentence)) for sentence in sentences]
+
+    def _layers(self, words):
+        own = np.stack([_vector(word, self.width) for word in words])
+        around = [np.delete(own, place, axis=0).mean(axis=0) for place in range(len(words))]
+        return np.stack([own, np.stack(around)]).astype(np.float32)  # (2, T, D)
+
+
+EMBEDDER = Neighborhood()
+
+
+def around(word, topic, count, *, seed=0):
+    """Sentences with the word between random words of a topic."""
+    random = np.random.default_rng(seed)
+    draws = (random.choice(topic, 6, replace=False).tolist() for _ in range(count))
+    return [[*words[:3], word, *words[3:]] for words in draws]
+
+
+def plain_occurrences(corpus, word, layers):
+    """Every occurrence with its vector, one sentence at a time."""
+    return [
+        (context, position, EMBEDDER.embed([context.words], layers=layers)[0][position])
+        for context in corpus
+        for position, token in enumerate(context.words)
+        if token == word
+    ]
+
+
+def cosine(one, other):
+    return one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    banks = around("bank", RIVER, 30) + around("bank", MONEY, 20, seed=1)
+    return make_corpus([*banks, *around("oak", RIVER, 25, seed=2), ["rare", "oak", "!", "oak"]])
+
+
+class TestCorpus:
+    def test_files_of_every_kind(self, tmp_path):
+        (tmp_path / "a.txt").write_text("He came. She went.\n\n他来了。她走了。\n", encoding="utf-8")
+        (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"Mr. Bennet sat."))
+        objects = [{"text": "One fish. Two fish."}, {"text": "Red fish."}]
+        (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, objects)), encoding="utf-8")
+        corpus = open_corpus([tmp_path], CUT)
+        texts = [
+            "He came.",
+            "She went.",
+            "他来了。",
+            "她走了。",
+            "Mr. Bennet sat.",
+            "One fish.",
+            "Two fish.",
+            "Red fish.",
+        ]
+        assert [context.text for context in corpus] == texts
+        documents = [context.document.removeprefix(f"{tmp_path}/") for context in corpus]
+        assert documents == [*["a.txt"] * 4, "b.txt.gz", "c.jsonl:1", "c.jsonl:1", "c.jsonl:2"]
+        for context in corpus:
+            assert all(context.text[start:end] == token for token, start, end in context.tokens)
+
+    def test_lines_that_are_sentences(self, tmp_path):
+        (tmp_path / "a.txt").write_text("He came. She went.\nThen\n", encoding="utf-8")
+        corpus = open_corpus([tmp_path / "a.txt"], CUT, split=False)
+        assert [context.words for context in corpus] == [["He", "came", ".", "She", "went", "."], ["Then"]]
+
+    def test_text_without_an_end(self, tmp_path):
+        (tmp_path / "a.txt").write_text("word " * 25_000, encoding="utf-8")
+        assert [len(context.tokens) for context in open_corpus([tmp_path / "a.txt"], CUT)] == [10_000, 10_000, 5_000]
+
+    def test_survey(self, corpus):
+        known = survey(corpus)
+        assert known.sentences == 76
+        assert known.counts == Counter(word for context in corpus for word in context.words)
+
+    def test_no_words(self, tmp_path):
+        (tmp_path / "a.txt").write_text(" \n\n", encoding="utf-8")
+        with pytest.raises(DataError, match="no words"):
+            survey(open_corpus([tmp_path / "a.txt"], CUT))
+
+    @pytest.mark.parametrize(("word", "near"), [("bnak", "bank"), ("Water", "water"), ("depositt", "deposit")])
+    def test_near_spellings(self, corpus, word, near):
+        with pytest.raises(DataError, match=rf"no word '{word}'; near spellings that it has: {near}"):
+            survey(corpus).check_word(word)
+
+    def test_near_spellings_in_chinese(self):
+        known = survey(make_corpus([["宝玉", "见", "黛玉", "来", "了"]]))
+        with pytest.raises(DataError, match="宝玉"):
+            known.check_word("宝王")
+
+    def test_no_near_spelling(self, corpus):
+        with pytest.raises(DataError, match="no word 'zzz', nor one spelled nearly so"):
+            survey(corpus).check_word("zzz")
+
+
+class TestMarks:
+    @pytest.mark.parametrize(
+        ("tokenizer", "text", "words", "position"),
+        [
+            ("words", "He sat on the [bank] of it.", ["He", "sat", "on", "the", "bank", "of", "it", "."], 4),
+            ("words", "[Don't] go", ["Don't", "go"], 0),
+            ("words", "A [New York] minute", ["A", "New York", "minute"], 1),
+            ("words", "[ bank ]", ["bank"], 0),
+            ("jieba", "他在【银行】工作。", ["他", "在", "银行", "工作", "。"], 2),
+            ("jieba", "读［红楼］梦", ["读", "红楼", "梦"], 1),
+            ("characters", "他在[银行]工作", ["他", "在", "银行", "工", "作"], 2),
+        ],
+    )
+    def test_the_marked_word_is_one_token(self, tokenizer, text, words, position):
+        mark = read_mark(text, get_tokenizer(tokenizer))
+        assert (mark.context.words, mark.position, mark.word) == (words, position, words[position])
+        assert all(mark.context.text[start:end] == token for token, start, end in mark.context.tokens)
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("He sat on the bank.", "marks no word"),
+            ("He sat on the [bank.", "marks no word"),
+            ("He sat on the [bank】.", "marks no word"),
+            ("He [sat] on the [bank].", "more brackets than one pair"),
+            ("He [sat] on the 【bank】.", "more brackets than one pair"),
+            ("He [[sat]] down.", "more brackets than one pair"),
+            ("He [] down.", "nothing in its brackets"),
+        ],
+    )
+    def test_mistakes(self, text, message):
+        with pytest.raises(DataError, match=message):
+            read_mark(text, CUT)
+
+    def test_has_mark(self):
+        assert [has_mark(text) for text in ("宝玉", "【宝玉】", "bank]")] == [False, True, True]
+
+
+class TestOccurrences:
+    @pytest.mark.parametrize("layers", ["average", "top", 0, 1])
+    def test_all_of_them(self, corpus, layers):
+        found = find_occurrences(corpus, EMBEDDER, ["bank", "oak"], layers=layers, limit=None)
+        for word, occurrences in found.items():
+            plain = plain_occurrences(corpus, word, layers)
+            assert [(context, position) for context, position, _ in occurrences] == [entry[:2] for entry in plain]
+            for occurrence, (_, _, vector) in zip(occurrences, plain, strict=True):
+                np.testing.assert_array_equal(occurrence.vector, vector)
+                assert occurrence.token == word
+        assert found["oak"][-1].marked == "rare oak ! [oak]"
+
+    def test_a_limit_draws_so_many(self, corpus):
+        draws = [find_occurrences(corpus, EMBEDDER, ["bank", "rare"], limit=7, seed=seed) for seed in (0, 0, 1)]
+        texts = [[occurrence.marked for occurrence in draw["bank"]] for draw in draws]
+        assert [len(draw) for draw in texts] == [7, 7, 7]
+        assert texts[0] == texts[1] != texts[2]
+        assert len(draws[0]["rare"]) == 1
+
+    def test_each_occurrence_is_as_likely(self):
+        """Of 5 occurrences 2 are drawn, 4,000 times: each 1,600 times, give or take 4 standard deviations (31)."""
+        corpus = make_corpus([["a"], ["a", "b", "a"], ["a", "a"]])
+        drawn: Counter[tuple[int, int]] = Counter()
+        for seed in range(4000):
+            sample = Sample({"a": 5}, limit=2, seed=seed)
+            drawn.update(
+                (number, place) for number, context in enumerate(corpus) for place in sample.positions(context)
+            )
+            sample.check_complete()
+        assert len(drawn) == 5
+        assert all(abs(count - 1600) < 124 for count in drawn.values())
+
+    def test_sentences_that_are_not_needed_are_not_embedded(self, corpus):
+        class Counting(Neighborhood):
+            seen = 0
+
+            def embed(self, sentences, *, layers="average"):
+                self.seen += len(sentences)
+                return super().embed(sentences, layers=layers)
+
+        embedder, told = Counting(), []
+        find_occurrences(corpus, embedder, ["bank"], limit=5, progress=lambda *numbers: told.append(numbers))
+        assert embedder.seen == 5
+        assert told == [(number, 76) for number in range(1, 77)]
+
+    def test_a_generator_is_refused(self):
+        with pytest.raises(DataError, match="not a generator"):
+            find_occurrences((context for context in make_corpus([["a"]])), EMBEDDER, ["a"])
+
+    @pytest.mark.parametrize(
+        ("settings", "message"), [({"layers": "all"}, "'all' is not one"), ({"limit": 0}, "must be at least 1")]
+    )
+    def test_settings(self, corpus, settings, message):
+        with pytest.raises(ConfigError, match=message):
+            find_occurrences(corpus, EMBEDDER, ["bank"], **settings)
+
+
+class TestTypes:
+    @pytest.mark.parametrize("layers", ["average", 1])
+    def test_means(self, corpus, layers):
+        types = type_vectors(corpus, EMBEDDER, layers=layers, min_count=10)
+        counts = survey(corpus).counts
+        assert list(types.words) == [word for word, count in counts.most_common() if count >= 10]
+        assert list(types.counts) == [counts[word] for word in types.words]
+        for word, vector in zip(types.words, types.vectors, strict=True):
+            plain = np.mean([entry[2] for entry in plain_occurrences(corpus, word, layers)], axis=0)
+            np.testing.assert_allclose(vector, plain, atol=1e-6)  # sums here are in double precision
+
+    def test_which_words(self, corpus):
+        types = type_vectors(corpus, EMBEDDER, min_count=1, max_words=2, also=["rare"])
+        assert types.words[0] == "bank"
+        assert (len(types.words), types.words[2]) == (3, "rare")
+        assert "!" not in type_vectors(corpus, EMBEDDER, min_count=1).words
+
+    def test_a_word_that_is_missing(self, corpus):
+        with pytest.raises(DataError, match="near spellings"):
+            type_vectors(corpus, EMBEDDER, also=["banks"])
+
+
+class TestNeighbors:
+    def test_of_a_word(self, corpus):
+        types = type_vectors(corpus, EMBEDDER, min_count=5)
+        found = word_neighbors("bank", types, k=4)
+        own = types.vectors[types.words.index("bank")]
+        cosines = {word: cosine(own, vector) for word, vector in zip(types.words, types.vectors, strict=True)}
+        del cosines["bank"]
+        assert [word for word, _ in found] == sorted(cosines, key=cosines.get, reverse=True)[:4]
+        assert [value for _, value in found] == pytest.approx([cosines[word] for word, _ in found], abs=1e-6)
+
+    def test_words_in_like_contexts_are_near(self, corpus):
+        """By layer 1 all words of the river, and the bank, come before any word of money."""
+        types = type_vectors(corpus, EMBEDDER, layers=1, min_count=5)
+        assert {near.word for near in word_neighbors("oak", types, k=13)} == {"bank", *RIVER}
+
+    def test_fewer_words_than_asked_for(self, corpus):
+        types = type_vectors(corpus, EMBEDDER, min_count=25)
+        assert len(word_neighbors("bank", types, k=50)) == len(types.words) - 1
+
+    @pytest.mark.parametrize("any_word", [False, True])
+    @pytest.mark.parametrize("layers", ["average", 1])
+    def test_in_context(self, corpus, any_word, layers):
+        query = read_mark("the steep green [bank] of the stream", CUT)
+        found = context_neighbors(query, corpus, EMBEDDER, k=12, any_word=any_word, layers=layers)
+        own = EMBEDDER.embed([query.context.words], layers=layers)[0][3]
+        words = {word for context in corpus for word in context.words} if any_word else {"bank"}
+        plain = [entry for word in words for entry in plain_occurrences(corpus, word, layers)]
+        cosines = sorted((cosine(own, vector) for _, _, vector in plain), reverse=True)
+        assert [near.cosine for near in found] == pytest.approx(cosines[:12], abs=1e-6)
+        for occurrence, value in found:
+            assert cosine(own, occurrence.vector) == pytest.approx(value, abs=1e-6)
+
+    def test_the_sense_is_found(self, corpus):
+        for text, topic in (("coin rate [bank] loan vault", MONEY), ("boat shore [bank] swan reed", RIVER)):
+            for occurrence, _ in context_neighbors(read_mark(text, CUT), corpus, EMBEDDER, k=10, layers="top"):
+                assert len(set(occurrence.context.words) & set(topic)) == 6
+
+    def test_no_sentence_twice_nor_the_query_itself(self):
+        corpus = make_corpus([["by", "the", "bank"], ["a", "bank"], ["a", "bank"], ["bank", "bank"]])
+        found = context_neighbors(read_mark("by the [bank]", CUT), corpus, EMBEDDER, k=10)
+        assert sorted(near.occurrence.marked for near in found) == ["[bank] bank", "a [bank]", "bank [bank]"]
+
+    def test_mistakes(self, corpus):
+        types = type_vectors(corpus, EMBEDDER)
+        with pytest.raises(DataError, match="no vector for 'zebra'"):
+            word_neighbors("zebra", types)
+        with pytest.raises(ConfigError, match="k is 0"):
+            word_neighbors("bank", types, k=0)
+        with pytest.raises(DataError, match="near spellings that it has: bank"):
+            context_neighbors(read_mark("the [banks]", CUT), corpus, EMBEDDER)
+
+
+class TestShift:
+    @pytest.fixture
+    def corpora(self):
+        """The bank moves from the river to the money; the oak stays."""
+        early = around("bank", RIVER, 40) + around("oak", RIVER, 40, seed=1) + around("coin", MONEY, 30, seed=2)
+        late = around("bank", MONEY, 35, seed=3) + around("oak", RIVER, 45, seed=4) + around("coin", MONEY, 30, seed=5)
+        return make_corpus(early, document="early"), make_corpus(late, document="late")
+
+    @pytest.mark.parametrize("by", ["apd", "prt"])
+    def test_the_word_that_moved_is_first(self, corpora, by):
+        words = ["oak", "bank", "coin"]
+        changes = find_shift(*corpora, EMBEDDER, words=words, layers="top", settings=ShiftSettings(by=by))
+        assert changes[0].word == "bank"
+        assert changes[0].counts == (40, 35)
+        for side, topic, document in zip(changes[0].examples, (RIVER, MONEY), ("early", "late"), strict=True):
+            assert len(side) == 2
+            for example in side:
+                assert set(example.context.words) <= {"bank", *topic}
+                assert example.context.document == document
+
+    @pytest.mark.parametrize("layers", ["average", 1])
+    def test_distances_are_those_of_all_pairs(self, corpora, layers):
+        for change in find_shift(*corpora, EMBEDDER, layers=layers, settings=ShiftSettings(min_count=30, limit=None)):
+            here, there = ([entry[2] for entry in plain_occurrences(corpus, change.word, layers)] for corpus in corpora)
+            pairs = np.array([[1 - cosine(one, other) for other in there] for one in here])
+            assert change.apd == pytest.approx(pairs.mean(), abs=1e-5)  # single precision cosines
+            assert change.prt == pytest.approx(1 - cosine(np.mean(here, axis=0), np.mean(there, axis=0)), abs=1e-5)
+            texts = [entry[0].text for entry in plain_occurrences(corpora[0], change.word, layers)]
+            assert change.examples[0][0].context.text == texts[pairs.mean(axis=1).argmax()]
+
+    def test_which_words(self, corpora):
+        changes = find_shift(*corpora, EMBEDDER, settings=ShiftSettings(min_count=10, k=100))
+        first, second = (survey(corpus).counts for corpus in corpora)
+        assert {change.word for change in changes} == {word for word in first if min(first[word], second[word]) >= 10}
+        assert [change.apd for change in changes] == sorted((change.apd for change in changes), reverse=True)
+
+    def test_mistakes(self, corpora):
+        with pytest.raises(DataError, match="no word occurs 1000 times in both"):
+            find_shift(*corpora, EMBEDDER, settings=ShiftSettings(min_count=1000))
+        with pytest.raises(DataError, match="no word 'bnak'"):
+            find_shift(*corpora, EMBEDDER, words=["bnak"])
+        with pytest.raises(ConfigError, match="unknown measure 'cos'"):
+            find_shift(*corpora, EMBEDDER, settings=ShiftSettings(by="cos"))

@@ -1,0 +1,179 @@
+"""The commands about words, as a user types them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cyclopts import App
+from test_lexicon import CUT, MONEY, RIVER, around
+from test_lexicon_substitutes import random_predictor
+
+import elmokit
+from elmokit.cli.lexicon import neighbors, senses, shift, substitutes, surprisal
+from elmokit.errors import CheckpointError, ConfigError, DataError
+from elmokit.lexicon.corpus import open_corpus
+from elmokit.lexicon.marks import read_mark
+from elmokit.lexicon.neighbors import word_neighbors
+from elmokit.lexicon.occurrences import type_vectors
+from elmokit.lexicon.substitutes import substitutes as find_substitutes
+from elmokit.static.files import write_vectors
+
+COMMANDS = (neighbors, senses, substitutes, surprisal, shift)
+
+
+def run(*arguments) -> None:
+    app = App(result_action="return_none")
+    for command in COMMANDS:
+        app.command(command)
+    app([str(argument) for argument in arguments], exit_on_error=False, print_error=False)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    lines = [" ".join(words) + " ." for words in around("bank", RIVER, 30) + around("bank", MONEY, 20, seed=1)]
+    path = tmp_path_factory.mktemp("text") / "river.txt"
+    path.write_text("\n".join([*lines, "宝玉 笑 道 。"]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def options(text, model_folder):
+    return ("--corpus", text, "-m", model_folder)
+
+
+class TestNeighbors:
+    def test_of_a_word(self, options, text, model_folder, capsys):
+        run("neighbors", "bank", *options, "-k", 3, "--layer", "top", "--min-count", 2)
+        lines = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+        elmo = elmokit.load(model_folder)
+        types = type_vectors(open_corpus([text], elmo.tokenizer), elmo, layers="top", min_count=2)
+        assert lines == [[f"{cosine:.3f}", word] for word, cosine in word_neighbors("bank", types, k=3)]
+
+    def test_in_a_sentence(self, options, capsys):
+        run("neighbors", "the steep [bank] of the stream", *options, "-k", 5, "--json")
+        found = json.loads(capsys.readouterr().out)["neighbors"]
+        assert len(found) == 5
+        assert {near["occurrence"]["token"] for near in found} == {"bank"}
+        assert [near["cosine"] for near in found] == sorted((near["cosine"] for near in found), reverse=True)
+        run("neighbors", "the steep [bank] of the stream", *options, "-k", 5)
+        assert [line[7:] for line in capsys.readouterr().out.splitlines()] == [
+            near["occurrence"]["sentence"].replace("bank", "[bank]") for near in found
+        ]
+
+    def test_any_word(self, options, capsys):
+        run("neighbors", "宝玉【笑】道", *options, "--tokenizer", "jieba", "--any-word", "--json", "-k", 40)
+        tokens = {near["occurrence"]["token"] for near in json.loads(capsys.readouterr().out)["neighbors"]}
+        assert len(tokens) > 1
+
+    def test_static_vectors_beside(self, options, tmp_path, capsys):
+        vectors = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
+        write_vectors(tmp_path / "v.txt", ["bank", "shore", "coin"], vectors)
+        for query in ("bank", "the [bank]"):
+            run("neighbors", query, *options, "-k", 2, "--static", tmp_path / "v.txt", "--json")
+            static = json.loads(capsys.readouterr().out)["static"]
+            assert [near["word"] for near in static] == ["shore", "coin"]
+        run("neighbors", "water", *options, "-k", 1, "--static", tmp_path / "v.txt")
+        assert capsys.readouterr().out.endswith("\nv.txt: the word is not in it\n")
+
+    @pytest.mark.parametrize(
+        ("query", "message"),
+        [
+            ("bnak", "no word 'bnak'; near spellings that it has: bank"),
+            ("the [bank] of the [stream]", "more brackets than one pair"),
+            ("the [bank of", "marks no word"),
+            ("the bank of the stream", "marks no word"),
+        ],
+    )
+    def test_mistakes(self, options, query, message):
+        with pytest.raises(DataError, match=message):
+            run("neighbors", query, *options)
+
+    def test_missing_corpus(self, model_folder, tmp_path):
+        with pytest.raises(DataError, match="no such file"):
+            run("neighbors", "bank", "--corpus", tmp_path / "missing.txt", "-m", model_folder)
+
+
+class TestSenses:
+    def test_words_and_plot(self, options, tmp_path, capsys):
+        run("senses", "bank", *options, "--count", 2, "--examples", 1, "--plot", tmp_path / "bank.html")
+        output = capsys.readouterr().out
+        assert output.startswith("bank: 2 senses in 50 occurrences, silhouette ")
+        assert output.count("[bank]") == 2
+        assert (tmp_path / "bank.html").stat().st_size > 5000
+
+    def test_json(self, options, capsys):
+        run("senses", "bank", *options, "--count", 3, "--json")
+        found = json.loads(capsys.readouterr().out)
+        assert sum(sense["count"] for sense in found["senses"]) == len(found["labels"]) == 50
+        assert {"token", "sentence", "position", "document"} == set(found["occurrences"][0])
+
+    def test_a_wrong_plot_is_refused_at_once(self, options, tmp_path):
+        with pytest.raises(ConfigError, match="unknown ending"):
+            run("senses", "no-such-word", *options, "--plot", tmp_path / "bank.gif")
+
+
+class TestShift:
+    def test_table_and_json(self, text, model_folder, tmp_path, capsys):
+        late = [" ".join(words) for words in around("bank", MONEY, 25, seed=7)]
+        (tmp_path / "late.txt").write_text("\n".join(late), encoding="utf-8")
+        arguments = ["shift", text, tmp_path / "late.txt", "-m", model_folder, "--min-count", 5, "-k", 3]
+        run(*arguments, "--json")
+        found = json.loads(capsys.readouterr().out)
+        assert len(found) == 3
+        assert found[0]["apd"] >= found[1]["apd"] >= found[2]["apd"] > 0
+        run(*arguments)
+        rows = [line for line in capsys.readouterr().out.splitlines() if line[0].isdigit()]
+        assert [row.split()[2] for row in rows] == [change["word"] for change in found]
+        run(*arguments, "--words", "bank", "--json")
+        assert [change["counts"] for change in json.loads(capsys.readouterr().out)] == [[50, 25]]
+
+
+class TestPredictions:
+    @pytest.fixture
+    def model(self, tmp_path):
+        folder = tmp_path / "softmax"
+        random_predictor("full").save(folder)
+        return folder
+
+    def test_substitutes(self, model, capsys):
+        run("substitutes", "The [bank] of the river", "-m", model, "-k", 4, "--direction", "forward")
+        own, *lines = capsys.readouterr().out.splitlines()
+        found = find_substitutes(
+            elmokit.load(model), read_mark("The [bank] of the river", CUT), k=4, direction="forward"
+        )
+        assert own.startswith(f"bank: rank {found.rank} of ")
+        assert [line.split("  ")[-1] for line in lines] == [word for word, _ in found.candidates]
+        run("substitutes", "The [zebra] of the river", "-m", model)
+        assert capsys.readouterr().out.startswith("zebra: not in the model's vocabulary\n")
+        run("substitutes", "The [bank] of the river", "-m", model, "-k", 4, "--json")
+        assert len(json.loads(capsys.readouterr().out)["candidates"]) == 4
+
+    def test_surprisal(self, model, capsys):
+        run("surprisal", "The bank of zebras", "-m", model)
+        lines = capsys.readouterr().out.splitlines()
+        assert [line[19:] for line in lines[1:]] == ["(begin)", "The", "bank", "of", "zebras  (as <UNK>)", "(end)"]
+        run("surprisal", "The bank of zebras", "-m", model, "--json")
+        found = json.loads(capsys.readouterr().out)
+        assert [word["known"] for word in found["words"]] == [True, True, True, False]
+        assert f"{found['words'][1]['forward']:.2f}" in lines[3]
+
+
+@pytest.mark.parametrize("command", ["substitutes", "surprisal"])
+def test_a_model_that_predicts_nothing(command, model_folder):
+    with pytest.raises(CheckpointError, match="no softmax"):
+        run(command, "the [bank]" if command == "substitutes" else "the bank", "-m", model_folder)
+
+
+@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+def test_help_needs_no_heavy_import(command):
+    code = (
+        "import sys\nfrom cyclopts import App\nfrom elmokit.cli import lexicon\n"
+        f"app = App(name='elmokit', result_action='return_none')\napp.command(lexicon.{command})\n"
+        f"app(['{command}', '--help'])\n"
+        "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Example: elmokit" in done.stdout

@@ -1,0 +1,132 @@
+"""What a language model expects: substitutes and surprisal, against the softmax itself and the perplexity."""
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from conftest import BYTES, VOCABULARY, random_elmo
+from test_pretrain_run import Quiet, recipe
+
+import elmokit
+from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
+from elmokit.config import SoftmaxConfig
+from elmokit.elmo import Elmo
+from elmokit.errors import CheckpointError, ConfigError
+from elmokit.lexicon.marks import read_mark
+from elmokit.lexicon.substitutes import place_probabilities, substitutes, surprisal
+from elmokit.pretrain.perplexity import perplexity
+from elmokit.pretrain.run import pretrain
+from elmokit.text.tokenizers import get_tokenizer
+
+CUT = get_tokenizer("words")
+TEXT = "The [bank] of the river was zigzag ."
+KINDS = {"full": (), "sampled": (), "adaptive": (5, 20)}
+
+
+def random_predictor(kind):
+    """A random model with a softmax."""
+    softmax = SoftmaxConfig(kind=kind, size=len(VOCABULARY), samples=8, cutoffs=KINDS[kind])
+    config = replace(BYTES, softmax=softmax)
+    generator = torch.Generator().manual_seed(1)
+    shapes = weight_shapes(config)
+    weights = {name: torch.randn(shape, generator=generator) * 0.4 for name, shape in shapes.items()}
+    return Elmo(Checkpoint(config, weights, VOCABULARY, "made in a test"))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def elmo(request):
+    return random_predictor(request.param)
+
+
+def plain(elmo, words, position):
+    """Log probabilities of every word in a place, forward and backward, (2, V)."""
+    top = elmo.bilm(elmo._computed_vectors(["<S>", *words, "</S>"]), [len(words) + 2])[0][-1]
+    width = elmo.config.projection
+    rows = torch.stack([top[position, :width], top[position + 2, width:]])
+    return elmo.language_model.softmax.log_probabilities(rows).double().numpy()
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+def test_probabilities_are_those_of_the_softmax(elmo, direction):
+    mark = read_mark(TEXT, CUT)
+    found = place_probabilities(elmo, mark.context.words, mark.position, direction=direction).numpy()
+    assert found.sum() == pytest.approx(1)
+    both = plain(elmo, mark.context.words, 1)
+    scores = np.exp({"forward": both[0], "backward": both[1], "both": both.sum(axis=0)}[direction])
+    scores[:3] = 0  # <S>, </S>, <UNK>
+    np.testing.assert_allclose(found, scores / scores.sum(), rtol=1e-4)  # the engine's single precision
+
+
+def test_the_best_and_the_word_itself(elmo):
+    mark = read_mark(TEXT, CUT)
+    found = substitutes(elmo, mark, k=7)
+    probabilities = place_probabilities(elmo, mark.context.words, mark.position).numpy()
+    order = np.argsort(-probabilities)
+    assert [word for word, _ in found.candidates] == [VOCABULARY.words[place] for place in order[:7]]
+    assert [value for _, value in found.candidates] == pytest.approx(probabilities[order[:7]].tolist())
+    assert VOCABULARY.words[order[found.rank - 1]] == found.word == "bank"
+    assert found.probability == pytest.approx(probabilities[order[found.rank - 1]])
+    everything = substitutes(elmo, mark, k=10_000).candidates
+    assert len(everything) == len(VOCABULARY) - 3
+    assert sum(value for _, value in everything) == pytest.approx(1)
+
+
+def test_the_word_itself_is_not_seen(elmo):
+    one, other = (substitutes(elmo, read_mark(f"The [{word}] of it", CUT)) for word in ("bank", "zigzag"))
+    assert one.candidates == other.candidates
+    assert (other.word, other.rank, other.probability) == ("zigzag", None, None)
+
+
+@pytest.mark.parametrize("words", [[], ["bank"], "The bank of the zigzag was steep".split()])
+def test_surprisal_is_the_perplexity(elmo, words):
+    found, whole = surprisal(elmo, words), perplexity(elmo, [words])
+    forward = [word.forward for word in found.words] + [found.end]
+    backward = [word.backward for word in found.words] + [found.begin]
+    assert 2 ** np.mean(forward) == pytest.approx(whole.forward, rel=1e-5)
+    assert 2 ** np.mean(backward) == pytest.approx(whole.backward, rel=1e-5)
+    assert [word.word for word in found.words] == words
+    assert sum(not word.known for word in found.words) == whole.unknown
+
+
+def test_surprisal_of_each_word(elmo):
+    words = "The bank of the zigzag".split()
+    for position, found in enumerate(surprisal(elmo, words).words):
+        both = plain(elmo, words, position)[:, VOCABULARY.encode([found.word])[0]]
+        assert (found.forward, found.backward) == pytest.approx(tuple(-both / math.log(2)), rel=1e-4)
+
+
+def test_mistakes(elmo):
+    mark = read_mark(TEXT, CUT)
+    with pytest.raises(ConfigError, match="unknown direction 'up'"):
+        substitutes(elmo, mark, direction="up")
+    with pytest.raises(ConfigError, match="k is 0"):
+        substitutes(elmo, mark, k=0)
+
+
+def test_a_model_without_softmax():
+    for ask in (lambda elmo: substitutes(elmo, read_mark(TEXT, CUT)), lambda elmo: surprisal(elmo, ["bank"])):
+        with pytest.raises(CheckpointError, match="the model has no softmax, so it cannot predict words"):
+            ask(random_elmo())
+
+
+def test_a_trained_model_knows_what_fits(tmp_path):
+    """In a little language of subjects, verbs and objects, verbs stand for verbs and nouns for nouns."""
+    parts = ["cat dog bird king".split(), "sees likes follows remembers".split(), "river tree house moon".split()]
+    choose = random.Random(0).choice
+    lines = ["the {} {} the {} .".format(*map(choose, parts)) for _ in range(400)]
+    (tmp_path / "little.txt").write_text("\n".join(lines), encoding="utf-8")
+    settings = recipe(training__epochs=3.0, training__learning_rate=0.02, training__evaluate_steps=1000)
+    pretrain([tmp_path / "little.txt"], tmp_path / "run", settings, Quiet(), workers=1)
+    elmo = elmokit.load(tmp_path / "run")
+    for text, fitting in zip(
+        ("the [cat] sees the river .", "the cat [sees] the river .", "the cat sees the [river] ."), parts, strict=True
+    ):
+        assert {word for word, _ in substitutes(elmo, read_mark(text, CUT), k=4).candidates} == set(fitting), text
+    odd = surprisal(elmo, "the cat the sees river .".split())
+    plain_order = surprisal(elmo, "the cat sees the river .".split())
+    assert odd.words[2].forward > plain_order.words[2].forward
+    assert json.dumps(odd.words)
