@@ -21,7 +21,6 @@ import numpy as np
 from elmokit.static.cooccurrence import count_cooccurrences
 from elmokit.static.corpus import read_text
 from elmokit.static.embedders import StaticVectors
-from elmokit.static.files import write_vectors
 from elmokit.static.glove import Glove
 from elmokit.static.settings import GloveSettings, TextSettings
 
@@ -163,7 +162,9 @@ def measure_load(args) -> None:
     vectors = np.random.default_rng(0).standard_normal((args.words, args.width), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "vectors.txt")
-        write_vectors(path, [f"word{number}" for number in range(args.words)], vectors.round(5), header=False)
+        with path.open("w") as file:  # five digits after the point, as GloVe's files have
+            for number, vector in enumerate(vectors):
+                file.write(f"word{number} {' '.join(f'{value:.5f}' for value in vector.tolist())}\n")
         size = path.stat().st_size / 1e6
         seconds = timed(lambda: StaticVectors.load(path))
     print(f"{args.words:,} × {args.width}, {size:,.0f} MB of text: loaded in {seconds:.1f} s")
