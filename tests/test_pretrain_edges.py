@@ -250,17 +250,23 @@ if __name__ == "__main__":
 
 @needs_proc
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
-    """A megabyte of text against sixty, with all the rare words that so much text brings, twenty steps each."""
+    """A megabyte of text against sixty, with all the rare words that so much text brings: the same model and steps."""
     (tmp_path / "script.py").write_text(MEASURE)
+    write_text(tmp_path / "valid.txt", tokens=10_000, types=120_000)
     peaks = []
     for tokens in (200_000, 12_600_000):
         text, folder = tmp_path / f"{tokens}.txt", tmp_path / f"run{tokens}"
         write_text(text, tokens=tokens, types=120_000)  # English fiction has 106,000 in sixty megabytes
         settings = {"model.tokenizer": "whitespace", "model.characters.max_characters": 50, "corpus.split": "false"}
-        settings |= {"corpus.vocab_size": 20_000, "corpus.valid_share": 0.001}
-        settings |= {"training.batch": 32, "training.unroll": 20, "training.epochs": 20 * 32 * 20 / tokens}
+        settings |= {
+            "corpus.vocab_size": 5000,
+            "training.batch": 32,
+            "training.unroll": 20,
+            "training.epochs": 20 * 32 * 20 / tokens,
+        }
         chosen = [argument for name, value in settings.items() for argument in ("-s", f"{name}={value}")]
-        done = run_python(tmp_path / "script.py", "pretrain", text, "-o", folder, "--recipe", "tiny", *chosen)
+        chosen += ["--recipe", "tiny", "--valid", tmp_path / "valid.txt"]
+        done = run_python(tmp_path / "script.py", "pretrain", text, "-o", folder, *chosen)
         assert done.returncode == 0, done.stderr
         assert 18 <= metrics(folder)[-1]["step"] <= 24
         peaks.append(float(done.stdout))

@@ -140,6 +140,11 @@ class TestText:
         assert list(text.sentences()) == kept
         assert make_text(tmp_path, NOVEL, vocab_size=5).words == whole.words[:5]
 
+    def test_without_punctuation(self, tmp_path):
+        whole, text = make_text(tmp_path, NOVEL), make_text(tmp_path, NOVEL, punctuation=False)
+        assert set(whole.words) - set(text.words) == {",", ".", "“", "”", "?", ";"}
+        assert list(text.sentences())[0][:7] == ["it", "is", "a", "truth", "universally", "acknowledged", "that"]
+
     def test_chinese(self, tmp_path):
         text = make_text(tmp_path, CHINESE, tokenizer="characters")
         assert list(text.sentences())[1][:4] == ["明", "天", "天", "气"]
@@ -149,7 +154,7 @@ class TestText:
             DataError, match=r"novel.txt: no word occurs 99 times: the most frequent one occurs \d+ times"
         ):
             make_text(tmp_path, NOVEL, min_count=99)
-        with pytest.raises(DataError, match="no words at all"):
+        with pytest.raises(DataError, match="there are none at all"):
             make_text(tmp_path, "\n \n")
 
     def test_settings_out_of_range(self):

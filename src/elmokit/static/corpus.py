@@ -102,33 +102,37 @@ def read_text(
             if progress:
                 progress(task.position, total)
     ranked = lexicon.ranked()
-    size = _vocabulary_size(ranked, settings, files)
-    _write_ids(folder, ranked.ids, size)
-    first = len(SPECIAL_IDS)
+    kept = _vocabulary(ranked, settings, files)
+    _write_ids(folder, ranked, kept)
     return Text(
-        tuple(ranked.words[first : first + size]),
-        ranked.counts[TRAIN, first : first + size],
+        tuple(ranked.words[number] for number in kept),
+        ranked.counts[TRAIN, kept],
         np.memmap(folder / "ids", dtype=np.int32, mode="r"),
     )
 
 
-def _vocabulary_size(ranked: Ranked, settings: TextSettings, files: Sequence[Path]) -> int:
-    counts = ranked.counts[TRAIN, len(SPECIAL_IDS) :]
-    size = int(np.count_nonzero(counts >= settings.min_count))
-    if not size:
-        found = f"the most frequent one occurs {counts[0]} times" if len(counts) else "there are no words at all"
+def _vocabulary(ranked: Ranked, settings: TextSettings, files: Sequence[Path]) -> list[int]:
+    """The ids of the words that have vectors."""
+    counts = ranked.counts[TRAIN]
+    first = len(SPECIAL_IDS)
+    frequent = range(first, first + int(np.count_nonzero(counts[first:] >= settings.min_count)))
+    kept = [number for number in frequent if settings.punctuation or any(map(str.isalnum, ranked.words[number]))]
+    if not kept:
+        found = (
+            f"the most frequent one occurs {counts[first]} times" if len(counts) > first else "there are none at all"
+        )
         raise DataError(f"{files[0]}: no word occurs {settings.min_count} times: {found}")
-    return size if settings.vocab_size is None else min(size, settings.vocab_size)
+    return kept[: settings.vocab_size]
 
 
-def _write_ids(folder: Path, ids: NDArray[np.int32], size: int) -> None:
-    """Number the words by frequency and leave out those beyond the vocabulary."""
+def _write_ids(folder: Path, ranked: Ranked, kept: Sequence[int]) -> None:
+    """Number the words of the vocabulary from 0 and leave out all others."""
     left_out = END - 1
-    places = ids - len(SPECIAL_IDS)
-    places[(places < 0) | (places >= size)] = left_out
+    places = np.full(len(ranked.words), left_out, dtype=np.int32)
+    places[kept] = np.arange(len(kept))
     places[EOS_ID] = END
     with (folder / "numbers").open("rb") as numbers, (folder / "ids").open("wb") as file:
         while chunk := numbers.read(4 * CHUNK):
-            found = places[np.frombuffer(chunk, dtype=np.int32)]
+            found = places[ranked.ids[np.frombuffer(chunk, dtype=np.int32)]]
             file.write(found[found != left_out].tobytes())
     (folder / "numbers").unlink()

@@ -15,6 +15,8 @@ class TextSettings:
     """How text is cut into tokens."""
     lower_case: bool = False
     """Lower-case every word."""
+    punctuation: bool = True
+    """Keep tokens without any letter or digit."""
     split: bool = False
     """Split paragraphs into sentences, so that no window reaches from one into the next."""
     min_count: int = 5
