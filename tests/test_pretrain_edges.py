@@ -258,12 +258,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         text, folder = tmp_path / f"{tokens}.txt", tmp_path / f"run{tokens}"
         write_text(text, tokens=tokens, types=120_000)  # English fiction has 106,000 in sixty megabytes
         settings = {"model.tokenizer": "whitespace", "model.characters.max_characters": 50, "corpus.split": "false"}
-        settings |= {
-            "corpus.vocab_size": 5000,
-            "training.batch": 32,
-            "training.unroll": 20,
-            "training.epochs": 20 * 32 * 20 / tokens,
-        }
+        settings |= {"corpus.vocab_size": 5000, "training.batch": 32, "training.unroll": 20}
+        settings |= {"training.epochs": 20 * 32 * 20 / tokens}
         chosen = [argument for name, value in settings.items() for argument in ("-s", f"{name}={value}")]
         chosen += ["--recipe", "tiny", "--valid", tmp_path / "valid.txt"]
         done = run_python(tmp_path / "script.py", "pretrain", text, "-o", folder, *chosen)
