@@ -4,12 +4,14 @@
     python benchmarks/pretraining.py speed TEXT             tokens/s in training, in turns with bilm-tf
     python benchmarks/pretraining.py race TEXT              how long elmokit takes to where bilm-tf is after 15 minutes
     python benchmarks/pretraining.py novel TEXT -o DIR      the novel recipe against a Kneser-Ney 3-gram model
+    python benchmarks/pretraining.py compare TEXT           what different models and settings reach in the same time
 
 bilm-tf is the original training code as simple-elmo carries it, installed once in an environment of its own under
 .benchmarks/. A ratio of two figures of one run means something on any machine; a figure by itself does not.
 """
 
 import argparse
+import copy
 import json
 import sys
 import tempfile
@@ -59,13 +61,29 @@ BEST = {  # what we think best
     "model": MODEL | {"characters": {"filters": FILTERS, "highways": 1}, "softmax": {"kind": "adaptive"}},
     "training": {"batch": 64, "unroll": UNROLL, "learning_rate": 0.004, "warmup": 50, "decay": "none"},
 }
+SLICE = 30  # seconds of processor time that each setting has before it is the next one's turn
+CHOICES = {  # each differs in one thing from the first
+    "512/128, bytes, adaptive softmax, Adam, 64 × 20": {},
+    "768/192": {"model.hidden": 768, "model.projection": 192},
+    "1024/128": {"model.hidden": 1024},
+    "Unicode characters": {"model.characters.alphabet": "unicode"},
+    "words": {"model.characters": None, "model.words": {"dim": 128}},
+    "sampled softmax, 2,048 words": {"model.softmax": {"kind": "sampled", "samples": 2048}},
+    "Adagrad as bilm-tf": {
+        "training.optimizer": "adagrad",
+        "training.learning_rate": 0.2,
+        "training.gradient_scale": 20,
+    },
+    "32 × 40": {"training.batch": 32, "training.unroll": 40},
+    "128 × 20": {"training.batch": 128},
+}
 
 
 def main() -> None:
     """Measure, and print tables in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for function in (speed, race, novel):
+    for function in (speed, race, novel, compare):
         command = commands.add_parser(function.__name__, help=function.__doc__)
         command.add_argument("text", type=Path)
         command.add_argument("--threads", type=int, default=2)
@@ -73,6 +91,8 @@ def main() -> None:
     commands.choices["speed"].add_argument("--rounds", type=int, default=5)
     commands.choices["race"].add_argument("--minutes", type=float, default=15)
     commands.choices["novel"].add_argument("-o", "--output", type=Path, required=True)
+    commands.choices["compare"].add_argument("--minutes", type=float, default=6, help="of processor time, each")
+    commands.choices["compare"].add_argument("--vocab-size", type=int, default=30_000)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     args.function(args)
@@ -132,6 +152,40 @@ def novel(args) -> None:
         print(word, " ".join(f"{other} {cosine:.2f}" for other, cosine in word_neighbors(word, types)))
 
 
+def compare(args) -> None:
+    """Held-out perplexity of one choice and another after the same processor time, each in turn."""
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = prepare([args.text], Path(folder), valid_share=0.01, vocab_size=args.vocab_size)
+        trainers = {name: trainer(varied(BEST, changes), corpus) for name, changes in CHOICES.items()}
+        rounds = round(60 * args.minutes / SLICE)
+        curves = {name: [] for name in trainers}
+        for number in range(1, rounds + 1):
+            for name, one in trainers.items():
+                start = time.process_time()
+                while time.process_time() - start < SLICE:
+                    one.advance()
+                if number % max(1, rounds // 4) == 0:
+                    curves[name].append(held_out(one, corpus, tokens=50_000).average)
+            print({name: curve[-1:] for name, curve in curves.items()}, file=sys.stderr, flush=True)
+        print(f"\n{len(corpus.vocabulary):,} words, {corpus.valid.oov_rate:.1%} of held-out tokens <UNK>\n")
+        print("| | million weights | tokens | perplexity after 1/4, 1/2, 3/4, all of the time |\n|---|---|---|---|")
+        for name, one in trainers.items():
+            size = sum(weight.numel() for weight in one.model.parameters()) / 1e6
+            print(f"| {name} | {size:.1f} | {one.tokens:,} | {', '.join(f'{value:.0f}' for value in curves[name])} |")
+
+
+def varied(values, changes):
+    """The recipe with some of its values changed, each named by its path."""
+    values = copy.deepcopy(values)
+    for path, value in changes.items():
+        *groups, last = path.split(".")
+        place = values
+        for group in groups:
+            place = place[group]
+        place[last] = value
+    return values
+
+
 @contextmanager
 def contest(args):
     """The text cut once, its held-out part the same for both, and bilm-tf ready to train on it."""
@@ -183,11 +237,11 @@ def seconds_a_step(ours: Trainer, seconds: float) -> float:
     return (time.perf_counter() - start) / (ours.step - first)
 
 
-def held_out(ours: Trainer, corpus):
+def held_out(ours: Trainer, corpus, *, tokens: int | None = None):
     """Exact, each sentence from a zero state."""
     weights = {name: weight.detach() for name, weight in ours.model.weights().items()}
     elmo = Elmo(Checkpoint(ours.model.config, weights, corpus.vocabulary, "elmokit"))
-    return perplexity(elmo, sentences_of(corpus.valid.ids, corpus.words))
+    return perplexity(elmo, sentences_of(corpus.valid.ids, corpus.words, tokens=tokens))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Senses found: pseudo-words, two unrelated words of one part of speech merged into one, told apart by context.
 
-    python benchmarks/senses.py --model my-model --text en-sample.txt
+    python benchmarks/senses.py en-sample.txt -o DIR
 
-Every "door" and every "life" is replaced by "doorlife" before the model reads the text (Gale et al., 1992; Schütze,
-1992). A model that reads characters could else tell the two by their spelling, which would give the answer away; and if
-the one were written for the other, it might be told by how ill it fits there. So all occurrences have the same token
-and the same context-free vector, layer 0, and only the words around them differ.
+Every "door" and every "life" of the text becomes "doorlife" (Gale et al., 1992; Schütze, 1992), and so with all pairs,
+before a model is trained on it by the recipe `novel`; a run that is in DIR already is taken as it is. So the model has
+never seen the two words apart: all occurrences have the same token, and only the words around them differ.
 
 They are grouped into two without their labels. Purity is the share of occurrences whose word is the more frequent one
 of their group. One vector a word, as static vectors give, puts them all into one group and reaches the larger share,
@@ -14,14 +13,20 @@ which stands beside. The pairs were chosen by part of speech and like frequency,
 """
 
 import argparse
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from elmokit.cli.pretrain import LineReporter
 from elmokit.elmo import load
-from elmokit.lexicon.corpus import Context, open_corpus
+from elmokit.lexicon.corpus import open_corpus
 from elmokit.lexicon.grouping import group
 from elmokit.lexicon.senses import sense_vectors
+from elmokit.lexicon.surroundings import Surroundings
+from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
+from elmokit.pretrain.run import pretrain
+from elmokit.text.tokenizers import get_tokenizer
 
 NOUNS = (
     *(("door", "life"), ("night", "friend"), ("hand", "house"), ("eyes", "place"), ("room", "way")),
@@ -39,47 +44,60 @@ OTHERS = (("young", "happy"), ("good", "long"), ("dear", "great"), ("never", "he
 PAIRS = (*NOUNS, *VERBS, *OTHERS)
 
 
+MERGED = {word: "".join(pair) for pair in PAIRS for word in pair}
+
+
 def main() -> None:
     """Group each pair by every layer, and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="a model's folder or file")
-    parser.add_argument("--text", type=Path, required=True, help="a text, such as en-sample.txt")
+    parser.add_argument("text", type=Path, help="a text, such as en-sample.txt")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="the run's folder")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    elmo = load(args.model)
-    corpus = list(open_corpus([args.text], elmo.tokenizer))
-    choices = [*range(elmo.layer_count), "average"]
-    print(f"| pair | occurrences | larger share | {' | '.join(f'layer {choice}' for choice in choices)} |")
-    print(f"|---|---|---|{'---|' * len(choices)}")
+    corpus = list(open_corpus([args.text], get_tokenizer("words")))
+    if not args.output.exists():
+        train(corpus, args.output)
+    elmo = load(args.output)
+    embedders = {"": elmo, "around ": Surroundings(elmo)}
+    names = [f"{way}layer {number}" for way in embedders for number in range(1, elmo.layer_count)]
+    names += [f"{way}average" for way in embedders]
+    print(f"| pair | occurrences | larger share | {' | '.join(names)} |\n|---|---|---|{'---|' * len(names)}")
     rows = []
     for pair in PAIRS:
-        labels, layers = read_pair(corpus, pair, elmo)
-        mixes = [*layers, layers.mean(axis=0)]
+        labels = np.array([pair.index(word) for context in corpus for word in context.words if word in pair])
+        layers = [pair_vectors(corpus, pair, embedder) for embedder in embedders.values()]  # (L, N, D) each
+        vectors = [*(layer for one in layers for layer in one[1:]), *(one.mean(axis=0) for one in layers)]
         share = np.bincount(labels).max() / len(labels)
-        rows.append([share, *(purity(vectors, labels, args.seed) for vectors in mixes)])
+        rows.append([share, *(purity(one, labels, args.seed) for one in vectors)])
         print(row("/".join(pair), f"{len(labels)}", rows[-1]), flush=True)
     print(row("**average**", "", np.mean(rows, axis=0)))
 
 
-def read_pair(corpus, pair, elmo):
-    """Which of the two words each occurrence is, (N,), and its vectors, (layers, N, D)."""
-    contexts = [merged(context, pair) for context in corpus if not set(pair).isdisjoint(context.words)]
-    places = [[i for i, word in enumerate(context.words) if word == "".join(pair)] for context in contexts]
-    arrays = elmo.embed_stream((context.words for context in contexts), layers="all")
-    vectors = [array[:, own] for array, own in zip(arrays, places, strict=True)]
-    labels = [
-        pair.index(context.text[context.tokens[i].start : context.tokens[i].end])
-        for context, own in zip(contexts, places, strict=True)
-        for i in own
-    ]
-    return np.array(labels), np.concatenate(vectors, axis=1)
+def train(corpus, folder: Path) -> None:
+    """A model by the recipe `novel` on the text with the pseudo-words, a sentence a line."""
+    values = read_recipe("novel")
+    set_value(values, "corpus.split", "false")
+    with tempfile.TemporaryDirectory() as name:
+        text = Path(name, "merged.txt")
+        text.write_text("".join(f"{merged_text(context)}\n" for context in corpus), encoding="utf-8")
+        pretrain([text], folder, make_recipe(values), LineReporter())
 
 
-def merged(context, pair) -> Context:
-    """The sentence with the pseudo-word for each of the two; its text keeps the words themselves."""
-    name = "".join(pair)
-    tokens = [token._replace(text=name) if token.text in pair else token for token in context.tokens]
-    return context._replace(tokens=tokens)
+def merged_text(context) -> str:
+    """The sentence with the pseudo-words for the words of all pairs."""
+    parts, end = [], 0
+    for token in context.tokens:
+        parts += [context.text[end : token.start], MERGED.get(token.text, token.text)]
+        end = token.end
+    return "".join([*parts, context.text[end:]])
+
+
+def pair_vectors(corpus, pair, embedder):
+    """The vectors of a pair's occurrences in every layer, (layers, N, D)."""
+    found = [context.words for context in corpus if not set(pair).isdisjoint(context.words)]
+    places = [[place for place, word in enumerate(words) if word in pair] for words in found]
+    arrays = embedder.embed([[MERGED.get(word, word) for word in words] for words in found], layers="all")
+    return np.concatenate([array[:, own] for array, own in zip(arrays, places, strict=True)], axis=1)
 
 
 def purity(vectors, labels, seed) -> float:

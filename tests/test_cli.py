@@ -181,7 +181,7 @@ class TestInfo:
     def test_options_that_are_not_json(self, tmp_path, capsys):
         folder = shutil.copytree(GOLDEN / "base", tmp_path / "base")
         (folder / "options.json").write_text("lstm: 4096")
-        assert "options.json: not JSON" in fails(capsys, "info", folder)
+        assert "options.json: cannot be read as JSON" in fails(capsys, "info", folder)
 
     def test_truncated_weights(self, tmp_path, capsys):
         folder = shutil.copytree(GOLDEN / "base", tmp_path / "base")
@@ -243,7 +243,14 @@ class TestFrontDoor:
         code = "import sys, elmokit; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
-    @pytest.mark.parametrize("command", [[], ["embed"], ["info"], ["convert"], ["bench"]])
+    @pytest.mark.parametrize(
+        "command",
+        [
+            *([], ["demo"], ["embed"], ["info"], ["convert"], ["pretrain"], ["finetune"], ["perplexity"], ["bench"]),
+            *(["static", "train", "glove"], ["static", "evaluate"]),
+            *(["neighbors"], ["senses"], ["substitutes"], ["surprisal"], ["shift"]),
+        ],
+    )
     def test_help_needs_no_heavy_import(self, command):
         code = (
             "import sys\nfrom elmokit.cli import main\n"

@@ -103,8 +103,9 @@ class TestSenses:
         assert output.count("[bank]") == 2
         assert (tmp_path / "bank.html").stat().st_size > 5000
 
-    def test_json(self, options, capsys):
-        run("senses", "bank", *options, "--count", 3, "--json")
+    @pytest.mark.parametrize("by", ["around", "word"])
+    def test_json(self, by, options, capsys):
+        run("senses", "bank", *options, "--count", 3, "--json", "--by", by)
         found = json.loads(capsys.readouterr().out)
         assert sum(sense["count"] for sense in found["senses"]) == len(found["labels"]) == 50
         assert {"token", "sentence", "position", "document"} == set(found["occurrences"][0])

@@ -13,6 +13,7 @@ from elmokit.lexicon.grouping import group, silhouette
 from elmokit.lexicon.occurrences import Occurrence, find_occurrences, unit_vectors
 from elmokit.lexicon.plots import COLORS, plane, write_plot
 from elmokit.lexicon.senses import SenseSettings, find_senses, group_senses
+from elmokit.lexicon.surroundings import Surroundings
 from elmokit.lexicon.telling import telling_words
 
 STARS = "moon comet orbit planet galaxy eclipse nova dwarf zenith halo nebula meteor".split()
@@ -236,3 +237,35 @@ def test_occurrences_found_before_can_be_grouped(corpus):
     known = survey(corpus)
     occurrences = find_occurrences(corpus, EMBEDDER, ["bank"], layers="top")["bank"]
     assert [sense.count for sense in group_senses("bank", occurrences, known).senses] == [60, 40]
+
+
+class TestSurroundings:
+    SENTENCES = ("we sat on the bank of it".split(), [], ["bank"], "the bank".split())
+
+    def test_what_the_neighbours_know(self, elmo):
+        """The forward state of the token before, the backward state of the token after; bounds count as tokens."""
+        found = Surroundings(elmo).embed(self.SENTENCES, layers="all")
+        half = elmo.width // 2
+        for words, vectors in zip(self.SENTENCES, found, strict=True):
+            assert vectors.shape == (elmo.layer_count, len(words), elmo.width)
+            states = elmo.run([["<S>", *words, "</S>"]], gradients=False).numpy()
+            for place in range(len(words)):
+                np.testing.assert_allclose(vectors[:, place, :half], states[:, place, :half], atol=1e-6)
+                np.testing.assert_allclose(vectors[:, place, half:], states[:, place + 2, half:], atol=1e-6)
+
+    def test_the_word_itself_is_unread(self, elmo):
+        here, there, elsewhere = Surroundings(elmo).embed(["a bank here", "a well here", "a bank there"], layers="top")
+        np.testing.assert_allclose(here[1], there[1], atol=1e-6)
+        assert not np.allclose(here[1], elsewhere[1], atol=1e-3)
+
+    @pytest.mark.parametrize("layers", ["average", "top", 0, 1])
+    def test_layers(self, layers, elmo):
+        everything = Surroundings(elmo).embed(self.SENTENCES, layers="all")
+        choose = {"average": lambda one: one.mean(axis=0), "top": lambda one: one[-1]}
+        chosen = choose.get(layers, lambda one: one[layers])
+        for vectors, one in zip(Surroundings(elmo).embed(self.SENTENCES, layers=layers), everything, strict=True):
+            np.testing.assert_allclose(vectors, chosen(one), atol=1e-6)
+
+    def test_a_layer_that_there_is_not(self, elmo):
+        with pytest.raises(ConfigError, match="unknown layers 'middle'"):
+            Surroundings(elmo).embed(self.SENTENCES, layers="middle")

@@ -508,3 +508,11 @@ def test_sixteen_bits_need_a_device_made_for_them(text, tmp_path):
     with pytest.raises(ConfigError, match="this processor is not made for 16 bits: set it to none"):
         pretrain([text], tmp_path / "run", settings, Quiet())
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
+def test_a_device_that_is_not_there(text, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["pretrain", str(text), "-o", str(tmp_path / "run"), *SMALL, "--device", "cuda"])
+    assert "device 'cuda:0' cannot be used here" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@ TokenizerName = Literal["whitespace", "words", "jieba", "characters"]
 TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 Filters = tuple[tuple[int, int], ...]
+MOST_LAYERS = 100  # more than any model has: a file that says so is broken, or wants to keep a machine busy
 ORIGINAL_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
@@ -37,6 +38,7 @@ class CharacterConfig:
         _at_least("max_characters", self.max_characters, 3)
         _at_least("dim", self.dim, 1)
         _at_least("highways", self.highways, 0)
+        _at_most("highways", self.highways, MOST_LAYERS)
         if not self.filters:
             raise ConfigError("characters.filters is empty: at least one (width, count) is needed")
         for width, count in self.filters:
@@ -64,10 +66,14 @@ class WordConfig:
     """Words in the vocabulary; 0 until training fills it."""
     dim: int = 100
     """Width of a word's vector."""
+    max_characters: int | None = None
+    """A longer word is looked up by so many of its characters, as in ELMoForManyLangs; none for the whole word."""
 
     def __post_init__(self) -> None:
         _at_least("words.size", self.size, 0)
         _at_least("words.dim", self.dim, 1)
+        if self.max_characters is not None:
+            _at_least("words.max_characters", self.max_characters, 4)  # so many has </S>, which is a word too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +128,7 @@ class ModelConfig:
             raise ConfigError("a model reads characters, words or both: neither is configured")
         for name in ("layers", "hidden", "projection"):
             _at_least(name, getattr(self, name), 1)
+        _at_most("layers", self.layers, MOST_LAYERS)
         if self.projection > self.hidden:
             raise ConfigError(f"projection ({self.projection}) is wider than hidden ({self.hidden})")
         for name in ("cell_clip", "projection_clip"):
@@ -157,6 +164,11 @@ def config_from_dict(values: Any) -> ModelConfig:
         return msgspec.convert(values, ModelConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(str(error)) from None
+
+
+def _at_most(name: str, value: int, most: int) -> None:
+    if value > most:
+        raise ConfigError(f"{name} is {value}: it must be at most {most}")
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -15,6 +15,7 @@ from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import ModelConfig
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.errors import ConfigError
+from elmokit.hub import local_path
 from elmokit.model.bilm import State
 from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
@@ -40,9 +41,9 @@ def load(
     batch_tokens: int = 4096,
     token_cache_mb: float = 64,
 ) -> "Elmo":
-    """Load a model from a folder or file in any supported format."""
+    """Load a model in any supported format from a folder, a file or an address (hf://…, https://…)."""
     return Elmo(
-        read_checkpoint(Path(source).expanduser()),
+        read_checkpoint(local_path(source)),
         precision=precision,
         device=device,
         stateful=stateful,
@@ -68,7 +69,7 @@ class Elmo:
             raise ConfigError(f"batch_tokens is {batch_tokens}: it must be at least 1")
         if token_cache_mb < 0:
             raise ConfigError(f"token_cache_mb is {token_cache_mb}: it cannot be negative")
-        _check_precision(precision, checkpoint.config, _device(device))
+        _check_precision(precision, checkpoint.config, usable_device(device))
         self.config: ModelConfig = checkpoint.config
         self.vocabulary = checkpoint.vocabulary
         self.source = checkpoint.source
@@ -76,7 +77,7 @@ class Elmo:
         self.batch_tokens = batch_tokens
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
-        self.language_model = _build(checkpoint).to(_device(device))
+        self.language_model = _build(checkpoint).to(usable_device(device))
         self.bilm = self.language_model.bilm
         self.engine = Engine(self.bilm, precision, token_cache_mb=token_cache_mb)
         self._state: State | None = None
@@ -243,7 +244,8 @@ def _build(checkpoint: Checkpoint) -> LanguageModel:
     return model.eval().requires_grad_(False)
 
 
-def _device(name: str | torch.device) -> torch.device:
+def usable_device(name: str | torch.device) -> torch.device:
+    """The device of that name, which must be here."""
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

@@ -1,24 +1,29 @@
 """DISK ↔ (config, weights, vocabulary): one file a format, none knows another."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from elmokit.checkpoints import allenai, native
-from elmokit.checkpoints.checkpoint import Checkpoint, Format
+from elmokit.checkpoints import allenai, allennlp, bilm_tf, manylangs, native
+from elmokit.checkpoints.archives import is_archive, unpacked
+from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat
 from elmokit.checkpoints.folders import new_folder
-from elmokit.errors import CheckpointError, ConfigError
+from elmokit.errors import CheckpointError, ConfigError, ElmoError
 
-FORMATS: tuple[Format, ...] = (native, allenai)
+FORMATS: tuple[Format, ...] = (native, manylangs, allennlp, bilm_tf, allenai)
+WRITABLE: tuple[WritableFormat, ...] = (native, allenai)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """The model in a folder or file, whatever its format."""
-    if not path.exists():
+    """The model in a folder, file or archive, whatever its format."""
+    if is_archive(path):
+        return _read_archive(path)
+    if not path.exists() and not bilm_tf.recognises(path):
         raise CheckpointError(f"{path}: there is no such file or folder")
     for candidate in FORMATS:
         if candidate.recognises(path):
             return candidate.read(path)
     known = "; ".join(candidate.LAYOUT for candidate in FORMATS)
-    raise CheckpointError(f"{path}: no model was recognised here. What can be read: {known}")
+    raise CheckpointError(f"{path}: no model was recognised here. What can be read, packed or not: {known}")
 
 
 def write_checkpoint(
@@ -31,10 +36,26 @@ def write_checkpoint(
         target.write(checkpoint, partial, half=half)
 
 
-def get_format(name: str) -> Format:
-    """The format of that name."""
-    for candidate in FORMATS:
+def get_format(name: str) -> WritableFormat:
+    """The format of that name, to be written."""
+    for candidate in WRITABLE:
         if name == candidate.NAME:
             return candidate
-    names = ", ".join(candidate.NAME for candidate in FORMATS)
+    names = ", ".join(candidate.NAME for candidate in WRITABLE)
     raise ConfigError(f"unknown format {name!r}: known are {names}")
+
+
+def _read_archive(path: Path) -> Checkpoint:
+    """The only model in an archive, in a folder of any depth."""
+    with unpacked(path) as folder:
+        inside = [folder, *sorted(part for part in folder.rglob("*") if part.is_dir())]
+        found = [part for part in inside if any(candidate.recognises(part) for candidate in FORMATS)]
+        if len(found) != 1:
+            names = ", ".join(str(part.relative_to(folder)) for part in found)
+            which = f"more than one model is in it ({names}): unpack it and name one" if found else "no model is in it"
+            raise CheckpointError(f"{path}: {which}")
+        try:
+            checkpoint = read_checkpoint(found[0])
+        except ElmoError as error:
+            raise type(error)(str(error).replace(str(folder), str(path))) from None
+        return replace(checkpoint, source=checkpoint.source.replace(str(folder), str(path)))

@@ -29,7 +29,7 @@ class Checkpoint:
 
 
 class Format(Protocol):
-    """What a format's module offers."""
+    """What a format's module offers to read."""
 
     NAME: str
     LAYOUT: str
@@ -39,6 +39,10 @@ class Format(Protocol):
 
     def read(self, path: Path, /) -> Checkpoint:
         """The model, or a CheckpointError that says what is wrong with it."""
+
+
+class WritableFormat(Format, Protocol):
+    """What it offers if models are written in it too."""
 
     def check_writable(self, checkpoint: Checkpoint, /, *, half: bool) -> None:
         """Raise a CheckpointError if the format cannot hold the model."""

@@ -22,7 +22,8 @@ CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
 
 def recognises(path: Path) -> bool:
     """A folder with our weights file, or one of our two files themselves."""
-    return path.name in (CONFIG, WEIGHTS) if path.is_file() else (path / WEIGHTS).exists()
+    folder = path.parent if path.name in (CONFIG, WEIGHTS) and path.is_file() else path
+    return (folder / WEIGHTS).exists()
 
 
 def read(path: Path) -> Checkpoint:

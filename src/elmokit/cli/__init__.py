@@ -1,5 +1,6 @@
 """The command line: one file a command group, and the only place that prints."""
 
+import logging
 import sys
 from collections.abc import Sequence
 
@@ -10,10 +11,12 @@ from elmokit.cli.bench import bench
 from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
+from elmokit.cli.index import index
 from elmokit.cli.info import info
 from elmokit.cli.lexicon import neighbors, senses, shift, substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.static import static
+from elmokit.cli.task import task
 from elmokit.errors import ElmoError
 
 app = App(
@@ -25,14 +28,25 @@ app = App(
 )
 COMMANDS = (
     *(demo, embed, info, convert, pretrain, finetune, perplexity),
-    *(static, neighbors, senses, substitutes, surprisal, shift, bench),
+    *(static, neighbors, senses, substitutes, surprisal, shift, index, task, bench),
 )
 for command in COMMANDS:
     app.command(command)
 
 
+class _Lines(logging.Handler):
+    """What the library has to tell, a line each, such as how a download goes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the line to where errors go at this moment."""
+        print(record.getMessage(), file=sys.stderr, flush=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit code 2 and one sentence for a mistake, 130 after Ctrl-C."""
+    logger = logging.getLogger("elmokit")
+    logger.setLevel(logging.INFO)
+    logger.handlers = [_Lines()]
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ElmoError, CycloptsError) as error:

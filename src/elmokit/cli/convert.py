@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 
 def convert(
-    source: Annotated[Path, Parameter(name="SRC")],
+    source: Annotated[str, Parameter(name="SRC")],
     target: Annotated[Path, Parameter(name="DST")],
     /,
     *,
@@ -22,7 +22,7 @@ def convert(
     Parameters
     ----------
     source
-        A model's folder or file in any supported format.
+        A model's folder, file or address, in any supported format.
     target
         The folder to make.
     to
@@ -33,6 +33,7 @@ def convert(
         Replace a model that is there already.
     """
     from elmokit.checkpoints import read_checkpoint, write_checkpoint
+    from elmokit.hub import local_path
 
-    write_checkpoint(read_checkpoint(source), target, to=to, half=half, overwrite=overwrite)
+    write_checkpoint(read_checkpoint(local_path(source)), target, to=to, half=half, overwrite=overwrite)
     print(f"{target}: written in {to} format")

@@ -1,13 +1,12 @@
 """`elmokit info`: what a model is."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from elmokit.checkpoints.checkpoint import Checkpoint
 
 
-def info(model: Path, /) -> None:
+def info(model: str, /) -> None:
     """Describe a model: architecture, parameters, vocabulary, format.
 
     Example: elmokit info MODEL
@@ -15,11 +14,12 @@ def info(model: Path, /) -> None:
     Parameters
     ----------
     model
-        A model's folder or file.
+        A model's folder, file or address.
     """
     from elmokit.checkpoints import read_checkpoint
+    from elmokit.hub import local_path
 
-    facts = _facts(read_checkpoint(model))
+    facts = _facts(read_checkpoint(local_path(model)))
     width = max(map(len, facts))
     for name, value in facts.items():
         print(f"{name:<{width}}  {value}")

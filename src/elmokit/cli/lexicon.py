@@ -70,6 +70,15 @@ class StudyOptions(ModelOptions):
         return open_corpus(paths, tokenizer, split=self.split)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SenseOptions(StudyOptions):
+    """The same, by the layer that tells senses apart best."""
+
+    layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "top"
+    """average, top, or a layer's number; 0 is the context-free token vector."""
+
+
 def neighbors(
     query: Annotated[str, Parameter(name="WORD", allow_leading_hyphen=True)],
     /,
@@ -136,12 +145,13 @@ def senses(
     /,
     *,
     corpus: Files,
-    options: StudyOptions,
+    options: SenseOptions,
     count: int | None = None,
     most: int = 5,
     limit: int = 1000,
     examples: int = 3,
     plot: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    by: Literal["around", "word"] = "around",
     seed: int = 0,
 ) -> None:
     """Group the occurrences of a word into senses.
@@ -166,11 +176,14 @@ def senses(
         Sentences shown of each sense.
     plot
         A scatter plot, .png or .html. May be repeated.
+    by
+        Compare what the words around lead to expect in its place, which tells senses apart best, or its own vectors.
     seed
         Draws and groupings are a function of it.
     """
     from elmokit.lexicon.plots import check_plot, write_plot
     from elmokit.lexicon.senses import SenseSettings, find_senses
+    from elmokit.lexicon.surroundings import Surroundings
 
     for path in plot or []:
         check_plot(path)
@@ -180,7 +193,7 @@ def senses(
         found = find_senses(
             word,
             options.open(corpus, tokenizer),
-            elmo,
+            Surroundings(elmo) if by == "around" else elmo,
             settings=settings,
             layers=options.layers,
             limit=limit,

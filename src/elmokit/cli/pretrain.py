@@ -28,6 +28,7 @@ def pretrain(
     min_count: int | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     workers: int | None = None,
+    device: str = "cpu",
 ) -> None:
     """Train a bidirectional language model on text of your own.
 
@@ -57,6 +58,8 @@ def pretrain(
         Go on with the run in the output folder.
     workers
         Processes that cut the text; as many as there are cores unless given.
+    device
+        Where to compute: cpu, cuda, cuda:1; with torchrun and cuda, each process takes a card of its own.
     """
     from elmokit.errors import ConfigError
     from elmokit.pretrain.recipe import read_recipe
@@ -67,12 +70,12 @@ def pretrain(
     flags = {"model.tokenizer": tokenizer, "corpus.vocab_size": vocab_size, "corpus.min_count": min_count}
     given = [f"{name}={value}" for name, value in flags.items() if value is not None]
     words = read_vocabulary(vocabulary) if vocabulary else None
-    options = {"valid_paths": valid or (), "vocabulary": words, "resume": resume, "workers": workers}
+    options = {"valid_paths": valid or (), "vocabulary": words, "resume": resume, "workers": workers, "device": device}
     _train(corpus, output, read_recipe(recipe), [*given, *(set_ or [])], **options)
 
 
 def finetune(
-    model: Annotated[Path, Parameter(name="MODEL")],
+    model: Annotated[str, Parameter(name="MODEL")],
     /,
     *corpus: Annotated[Path, Parameter(name="CORPUS")],
     output: Annotated[Path, Parameter(alias="-o")],
@@ -82,6 +85,7 @@ def finetune(
     valid: list[Path] | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
     workers: int | None = None,
+    device: str = "cpu",
 ) -> None:
     """Go on training a model on text of your own domain.
 
@@ -90,7 +94,8 @@ def finetune(
     Parameters
     ----------
     model
-        A model's folder or file. One without a softmax, such as AllenAI's, gets a new one, which learns alone at first.
+        A model's folder, file or address. One without a softmax, such as AllenAI's, gets a new one, which learns alone
+        at first.
     corpus
         Files (.txt, .jsonl, plain or .gz or .xz) or folders of them.
     output
@@ -107,19 +112,22 @@ def finetune(
         Go on with the run in the output folder.
     workers
         Processes that cut the text; as many as there are cores unless given.
+    device
+        Where to compute: cpu, cuda, cuda:1; with torchrun and cuda, each process takes a card of its own.
     """
     from elmokit.checkpoints import read_checkpoint
     from elmokit.config import config_to_dict
+    from elmokit.hub import local_path
     from elmokit.pretrain.recipe import read_recipe
 
-    start = read_checkpoint(model)
+    start = read_checkpoint(local_path(model))
     values = read_recipe(recipe) | {"model": config_to_dict(start.config)}
     own_softmax = start.config.softmax is not None
     if not own_softmax:
         values["model"]["softmax"] = {}
         values.setdefault("training", {}).setdefault("head_epochs", 0.5)
     words = start.vocabulary if own_softmax or start.config.words else None
-    options = {"valid_paths": valid or (), "vocabulary": words, "resume": resume, "workers": workers}
+    options = {"valid_paths": valid or (), "vocabulary": words, "resume": resume, "workers": workers, "device": device}
     _train(corpus, output, values, set_ or [], start=start, new_words=new_words, **options)
 
 

@@ -37,6 +37,7 @@ from elmokit.lexicon.occurrences import Progress, no_progress, unit_vectors
 from elmokit.text.inputs import in_chunks
 
 CHUNK_TOKENS = 16_384  # committed together; embedded together too, so that batches are the same after a break
+FEW_ROWS = 5000  # among a million, so many can be read and compared in the time that a search takes anyway
 
 
 def build_index(
@@ -120,16 +121,16 @@ class Index:
     ) -> list[NearOccurrence]:
         """The k occurrences with the highest cosines: of all, of one word, of one document.
 
-        All are compared where there are no more of them than the manifest's `exact_rows`; of more, those in the parts
-        of the space that are nearest.
+        All are compared in an index of no more rows than the manifest's `exact_rows`, and of a larger one where the
+        filter leaves few; else those that seem nearest by a rough copy of the vectors.
         """
         if k < 1:
             raise ConfigError(f"k is {k}: it must be at least 1")
-        unit, wanted, most = self._unit(vector), _filter(token=token, document=document), self.manifest.exact_rows
-        count = self.manifest.rows if wanted is None else self.tables.count(wanted, most=most + 1)
+        unit, wanted, rows = self._unit(vector), _filter(token=token, document=document), self.manifest.rows
+        count = rows if wanted is None else self.tables.count(wanted, most=FEW_ROWS + 1)
         if not count:
             self._refuse(token, document)
-        return self.tables.nearest(unit, k, wanted, exact=count <= most)
+        return self.tables.nearest(unit, k, wanted, exact=rows <= self.manifest.exact_rows or count <= FEW_ROWS)
 
     def _unit(self, vector: Vectors) -> Vectors:
         vector = np.asarray(vector, np.float32)

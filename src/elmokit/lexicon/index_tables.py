@@ -28,8 +28,8 @@ from elmokit.lexicon.occurrences import Occurrence, unit_vectors
 from elmokit.text.tokenizers import Token
 
 INDEX_CACHE, METADATA_CACHE = 256 << 20, 64 << 20  # bytes; left to itself, LanceDB takes gigabytes
-PARTITION_ROWS, PROBES = 4096, 256  # of a million rows all are looked at, of more the nearest million or so
-REFINE = 40  # as many times k are compared exactly, of those that come nearest by one bit a dimension
+PARTITION_ROWS, PROBES = 4096, 64  # the nearest quarter of a million rows is looked at
+REFINE = 20  # as many times k are compared exactly, of those that come nearest by one bit a dimension
 WIDTH_STEP = 8  # RaBitQ wants widths that it divides
 AT_ONCE = timedelta(milliseconds=1)
 

@@ -1,20 +1,23 @@
 """A biLM with the softmax it is trained with: both directions predict words."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from elmokit.config import ModelConfig
 from elmokit.model.bilm import BiLM, State
 from elmokit.model.lstm_training import stream
 from elmokit.model.recurrent import RecurrentLayer
-from elmokit.model.softmax import make_softmax
+from elmokit.model.softmax import AdaptiveSoftmax, FullSoftmax, make_softmax
 from elmokit.model.threads import side_by_side
 
 SOFTMAX = "softmax."
+DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_", "div", "__truediv__"}  # and scaling
 
 
 class Step(NamedTuple):
@@ -51,13 +54,9 @@ class LanguageModel(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.bilm = BiLM(config)
-        self.softmax = None
-        if (softmax := config.softmax) is not None:
-            cutoffs = [cutoff for cutoff in softmax.cutoffs if cutoff < softmax.size]
-            kind = "full" if softmax.kind == "adaptive" and not cutoffs else softmax.kind
-            samples = min(softmax.samples, softmax.size - 1)
-            self.softmax = make_softmax(kind, softmax.size, config.projection, samples=samples, cutoffs=cutoffs)
+        with _Undrawn() if torch.empty(0).is_meta else nullcontext():
+            self.bilm = BiLM(config)
+            self.softmax = _softmax(config)
 
     def weights(self) -> dict[str, Tensor]:
         """Every weight by the name it has on disk."""
@@ -130,6 +129,27 @@ class LanguageModel(nn.Module):
             x = output + x if self.config.residual and level > 0 else output  # the residual is the dropped input
             ends.append((end_h.detach().to(h.dtype), end_c.detach().to(c.dtype)))
         return x, torch.stack([end[0] for end in ends]), torch.stack([end[1] for end in ends])
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves weights that are mere shapes as they are: drawing them would take two seconds to load torch's compiler."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function.__name__ in DRAWING:
+            return args[0] if args else kwargs["tensor"]
+        return function(*args, **kwargs)
+
+
+def _softmax(config: ModelConfig) -> FullSoftmax | AdaptiveSoftmax | None:
+    if (softmax := config.softmax) is None:
+        return None
+    cutoffs = [cutoff for cutoff in softmax.cutoffs if cutoff < softmax.size]
+    kind = "full" if softmax.kind == "adaptive" and not cutoffs else softmax.kind
+    samples = min(softmax.samples, softmax.size - 1)
+    return make_softmax(kind, softmax.size, config.projection, samples=samples, cutoffs=cutoffs)
 
 
 def _dropout(x: Tensor, *, share: float, generator: torch.Generator) -> Tensor:

@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
-from elmokit.elmo import Elmo
+from elmokit.elmo import Elmo, usable_device
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 from elmokit.model.language_model import LanguageModel
 from elmokit.pretrain.corpus import Corpus, check_frequency_order, read_corpus, with_new_words
@@ -97,12 +97,14 @@ def pretrain(
     new_words: int = 0,
     resume: bool = False,
     workers: int | None = None,
+    device: str = "cpu",
 ) -> Perplexity | None:
     """Train a model on text to the end of its recipe; its perplexity on all held-out text, where there is any.
 
     It begins from random weights, or from those of `start`, whose vocabulary may grow by the most frequent new words.
     """
-    _check_autocast(recipe.training)
+    place = usable_device(_own_device(device))
+    _check_autocast(recipe.training, place)
     rank, world = _join_processes()
     if rank == 0:
         _check_folder(folder, recipe, resume=resume)
@@ -124,7 +126,8 @@ def pretrain(
     if vocabulary is not None and start is None:
         check_frequency_order(corpus)
     corpus = with_new_words(corpus, new_words)
-    trainer = Trainer(_new_model(recipe, corpus, start), recipe, corpus, rank=rank, world=world)
+    model = _new_model(recipe, corpus, start).to(place)
+    trainer = Trainer(model, recipe, corpus, rank=rank, world=world)
     if resume:
         trainer.load_state_dict(_read_state(folder / STATE))
     run = Run(folder, recipe, corpus, trainer, reporter if rank == 0 else None)
@@ -311,10 +314,20 @@ def _check_same(folder: Path, recipe: Recipe) -> None:
         raise ConfigError(f"{folder}: a run goes on with the settings it began with: {'; '.join(changed)}")
 
 
-def _check_autocast(settings: TrainSettings) -> None:
-    mkldnn = torch.backends.mkldnn
-    if settings.autocast == "bf16" and not (mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+def _own_device(name: str) -> str:
+    """Of several graphics cards each of a machine's processes takes its own."""
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
+
+
+def _check_autocast(settings: TrainSettings, device: torch.device) -> None:
+    if settings.autocast == "bf16" and not _has_bf16(device):
         raise ConfigError("training.autocast is bf16, and this processor is not made for 16 bits: set it to none")
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -355,7 +368,7 @@ def _take_over(model: LanguageModel, start: Checkpoint) -> None:
 
 def _read_state(path: Path) -> dict[str, Any]:
     try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
         raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
     return state

@@ -170,7 +170,7 @@ class Trainer:
                 weight.copy_(state["weights"][name])
         self.optimizer.load_state_dict(state["optimizer"])
         own = slice(self.rank * self.state.h.shape[2], (self.rank + 1) * self.state.h.shape[2])
-        self.state = State(state["h"][:, :, own].clone(), state["c"][:, :, own].clone())
+        self.state = State(*(state[part][:, :, own].clone().to(self.state.h.device) for part in "hc"))
         self.streams.restore(state["streams"])
         self.step = state["step"]
 

@@ -71,7 +71,7 @@ class GloveSettings:
     """The count from which on a pair has its full weight."""
     alpha: float = 0.75
     """How fast the weight of rarer pairs falls."""
-    learning_rate: float = 0.05
+    learning_rate: float = 0.1
     """AdaGrad's step size at the start."""
     epochs: int = 15
     """Passes over the counts."""

@@ -29,10 +29,11 @@ class WordEncoder:
             raise ConfigError("a model that reads word vectors needs its vocabulary")
         self.characters = character_encoder(config.characters) if config.characters else None
         self.vocabulary = vocabulary if config.words else None
+        self.longest = config.words.max_characters if config.words else None
 
     def encode(self, words: Sequence[str]) -> WordIds:
         """The ids of each word."""
         return WordIds(
             None if self.characters is None else self.characters.encode(words),
-            None if self.vocabulary is None else self.vocabulary.encode(words),
+            None if self.vocabulary is None else self.vocabulary.encode([word[: self.longest] for word in words]),
         )

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Words in two senses: are uses of one sense nearer to each other than uses of two?
+
+    python benchmarks/sense_pairs.py my-model en
+    python benchmarks/sense_pairs.py my-model zh
+
+The sentences, and what counts as right, are in sense_pairs.toml; each sense gives a pair. A static vector gives a
+cosine of 1 to every pair, and so does layer 0: both get none right.
+"""
+
+import argparse
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+from elmokit.elmo import load
+from elmokit.lexicon.marks import read_mark
+from elmokit.lexicon.occurrences import unit_vectors
+
+PAIRS = Path(__file__).with_suffix(".toml")
+
+
+def main() -> None:
+    """Print a line a word, and the share of pairs that are right by layer, in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="a model's folder, file or name")
+    parser.add_argument("language", choices=["en", "zh"])
+    args = parser.parse_args()
+    elmo = load(args.model)
+    words = tomllib.loads(PAIRS.read_text(encoding="utf-8"))[args.language]
+    layers = [f"layer {number}" for number in range(elmo.layer_count)] + ["average"]
+    print(f"| word | {' | '.join(layers)} |\n|---|{'---|' * len(layers)}")
+    right = []
+    for word, senses in words.items():
+        margins = word_margins(senses, elmo)  # (senses, layers)
+        print(f"| {word} | {' | '.join(' '.join(f'{value:+.2f}' for value in layer) for layer in margins.T)} |")
+        right.extend(margins > 1e-6)
+    shares = " | ".join(f"{share:.0%}" for share in np.mean(right, axis=0))
+    print(f"| **right, of {len(right)}** | {shares} |")
+
+
+def word_margins(senses, elmo):
+    """How much nearer a sense's two uses are to each other than its first is to the other's first, (senses, layers)."""
+    vectors = [[use_vectors(sentence, elmo) for sentence in sense] for sense in senses]  # each (layers, D), unit
+    across = (vectors[0][0] * vectors[1][0]).sum(axis=-1)
+    return np.stack([(first * second).sum(axis=-1) - across for first, second in vectors])
+
+
+def use_vectors(sentence, elmo):
+    """The marked word's vector in every layer and in their average, of length 1."""
+    marked = read_mark(sentence, elmo.tokenizer)
+    layers = elmo.embed([marked.context.words], layers="all")[0][:, marked.position]
+    return unit_vectors(np.vstack([layers, layers.mean(axis=0)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Models packed into one file: .zip, .tar, .tar.gz, .tar.bz2, .tar.xz."""
+
+import bz2
+import gzip
+import io
+import lzma
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import IO, Any, NamedTuple
+
+from elmokit.errors import CheckpointError
+
+ZIP = ".zip"
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".tar": io.FileIO,
+    ".tar.gz": gzip.GzipFile,
+    ".tgz": gzip.GzipFile,
+    ".tar.bz2": bz2.BZ2File,
+    ".tar.xz": lzma.LZMAFile,
+}
+DAMAGED = (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError)
+MOST_COMPRESSION = 100  # weights hardly compress; more than this is an archive made to fill the disk
+APPLE_EXTRAS = "__MACOSX"
+
+
+class Member(NamedTuple):
+    """A file in an archive."""
+
+    name: str
+    size: int
+    content: IO[bytes]
+
+
+def is_archive(path: Path) -> bool:
+    """Judged by the name."""
+    return path.name.endswith((ZIP, *OPENERS)) and path.is_file()
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """A folder with what is in the archive, for as long as it is needed."""
+    with TemporaryDirectory(prefix="elmokit-") as name:
+        try:
+            _unpack(path, Path(name))
+        except DAMAGED as error:
+            raise CheckpointError(f"{path}: cannot be unpacked: {error}. Is it complete?") from None
+        yield Path(name)
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    limit, total = MOST_COMPRESSION * path.stat().st_size, 0
+    for member in _zip_members(path) if path.suffix == ZIP else _tar_members(path, limit):
+        total += member.size
+        if total > limit:
+            raise _too_large(path)
+        target = folder / _safe(path, member.name)
+        if APPLE_EXTRAS in target.parts:
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            shutil.copyfileobj(member.content, file)
+
+
+def _zip_members(path: Path) -> Iterator[Member]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if not info.is_dir():
+                with archive.open(info) as content:
+                    yield Member(info.filename, info.file_size, content)
+
+
+def _tar_members(path: Path, limit: int) -> Iterator[Member]:
+    ending = next(ending for ending in OPENERS if path.name.endswith(ending))
+    with (
+        OPENERS[ending](path) as packed,
+        tarfile.open(fileobj=_Bounded(packed, limit, path), mode="r|") as archive,
+    ):
+        for info in archive:
+            content = archive.extractfile(info) if info.isfile() else None  # links are not followed
+            if content is not None:
+                yield Member(info.name, info.size, content)
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that gives no more than so many bytes."""
+
+    def __init__(self, stream: IO[bytes], limit: int, path: Path) -> None:
+        self.stream, self.left, self.path = stream, limit, path
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        content = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        self.left -= len(content)
+        if self.left < 0:
+            raise _too_large(self.path)
+        return content
+
+
+def _too_large(path: Path) -> CheckpointError:
+    return CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not unpacked")
+
+
+def _safe(path: Path, name: str) -> PurePosixPath:
+    inner = PurePosixPath(name.replace("\\", "/"))
+    if inner.is_absolute() or ".." in inner.parts or ":" in name or "\0" in name:
+        raise CheckpointError(f"{path}: holds {name!r}, a name that leads elsewhere, so it is not unpacked")
+    return inner

@@ -1,0 +1,216 @@
+"""ELMoForManyLangs: config.json, the architecture it names, char.dic, word.dic, token_embedder.pkl, encoder.pkl."""
+
+import re
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+from torch import Tensor
+
+from elmokit.checkpoints.checkpoint import Checkpoint, check_shapes
+from elmokit.checkpoints.tables import (
+    CHARACTERS,
+    PROJECTION,
+    WORDS,
+    Row,
+    same,
+    same_convolutions,
+    same_linear,
+    their_shapes,
+    to_ours,
+    torch_cell_rows,
+    torch_highway_rows,
+)
+from elmokit.checkpoints.torch_files import as_float, read_state
+from elmokit.config import CharacterConfig, Filters, ModelConfig, WordConfig
+from elmokit.errors import CheckpointError, ConfigError
+from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary
+
+NAME = "manylangs"
+LAYOUT = "an ELMoForManyLangs folder (config.json, encoder.pkl, token_embedder.pkl, word.dic, char.dic)"
+CONFIG, ENCODER, TOKENS, WORD_LIST, CHARACTER_LIST = FILES = (
+    "config.json",
+    "encoder.pkl",
+    "token_embedder.pkl",
+    "word.dic",
+    "char.dic",
+)
+WORD_ROWS, CHARACTER_ROWS = "word_emb_layer.embedding.weight", "char_emb_layer.embedding.weight"
+WORD_MARKS = ("<bos>", "<eos>", "<oov>")  # <S>, </S> and <UNK> here
+# PAD, UNKNOWN, BOW, EOW, BOS and EOS here. A word begins with <eow> and ends with <bow>: so the models were trained.
+CHARACTER_MARKS = ("<pad>", "<oov>", "<eow>", "<bow>", "<bos>", "<eos>")
+BLANK = "\u3000"
+
+
+class EncoderOptions(msgspec.Struct):
+    """`encoder`."""
+
+    name: Literal["elmo"] = "elmo"
+    projection_dim: int = 512
+    cell_clip: float | None = 3
+    proj_clip: float | None = 3
+    dim: int = 4096
+    n_layers: int = 2
+
+
+class TokenOptions(msgspec.Struct):
+    """`token_embedder`."""
+
+    name: Literal["cnn"] = "cnn"
+    activation: Literal["relu", "tanh"] = "relu"
+    filters: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+    n_highway: int = 2
+    word_dim: int = 100
+    char_dim: int = 50
+    max_characters_per_token: int = 50
+
+
+class Architecture(msgspec.Struct):
+    """What the architecture's JSON says; everything else in it is ignored."""
+
+    encoder: EncoderOptions
+    token_embedder: TokenOptions
+
+
+class Config(msgspec.Struct):
+    """What config.json says: a path on the author's machine, of which the last part counts."""
+
+    config_path: str
+
+
+class Entries(NamedTuple):
+    """What a .dic file names."""
+
+    others: list[str]
+    """All but the marks."""
+    rows: list[int]
+    """The numbers of the marks, then those of the others."""
+    size: int
+    """All entries of the file."""
+
+
+# These came with the package instead of the models, and say the same.
+PACKAGED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
+Decoded = TypeVar("Decoded")
+
+
+def recognises(path: Path) -> bool:
+    """The folder, or one of its files."""
+    folder = path if path.is_dir() else path.parent
+    return (path.is_dir() or path.name in FILES) and any((folder / file).exists() for file in (ENCODER, TOKENS))
+
+
+def read(path: Path) -> Checkpoint:
+    """Read the folder, or the folder that the given file is in."""
+    folder = path if path.is_dir() else path.parent
+    described_by, architecture = _architecture(folder)
+    tokens = architecture.token_embedder
+    words = _read_list(folder / WORD_LIST, WORD_MARKS) if tokens.word_dim else None
+    characters = _read_list(folder / CHARACTER_LIST, CHARACTER_MARKS, single=True) if tokens.char_dim else None
+    try:
+        config = _config(architecture, words, characters)
+    except ConfigError as error:
+        raise CheckpointError(f"{described_by}: {error}") from None
+    weights = _read_weights(folder, described_by, config, {WORD_ROWS: words, CHARACTER_ROWS: characters})
+    vocabulary = None if words is None else Vocabulary((BOS, EOS, UNK, *words.others))
+    return Checkpoint(config, weights, vocabulary, f"{NAME} ({folder})")
+
+
+def _architecture(folder: Path) -> tuple[Path, Architecture]:
+    """The architecture and the file that describes it."""
+    named = _decode(folder / CONFIG, Config).config_path
+    path = folder / re.split(r"[/\\]", named)[-1]
+    if path.name in PACKAGED and not path.exists():
+        return path, Architecture(EncoderOptions(), TokenOptions())
+    return path, _decode(path, Architecture)
+
+
+def _decode(path: Path, kind: type[Decoded]) -> Decoded:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.ValidationError as error:
+        raise CheckpointError(f"{path}: not what ELMoForManyLangs writes: {error}") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
+
+
+def _read_list(path: Path, marks: tuple[str, ...], *, single: bool = False) -> Entries:
+    """The entries of a .dic file, single characters alone if asked for; one that is nothing but a blank is U+3000."""
+    try:
+        lines = [line.strip() for line in path.read_bytes().decode().split("\n")]
+        fields = [line.rpartition("\t") for line in lines if line]
+        numbers = {entry or BLANK: int(number) for entry, _, number in fields}
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read as entries with numbers: {error}") from None
+    if wrong := [entry for entry, number in numbers.items() if not 0 <= number < len(fields)]:
+        raise CheckpointError(f"{path}: {wrong[0]!r} is number {numbers[wrong[0]]} of {len(fields)} entries")
+    if missing := [mark for mark in marks if mark not in numbers]:
+        raise CheckpointError(f"{path}: {missing[0]} is not among its entries")
+    others = [entry for entry in numbers if entry not in marks and not (single and len(entry) > 1)]
+    others.sort(key=numbers.__getitem__)
+    return Entries(others, [numbers[entry] for entry in (*marks, *others)], len(fields))
+
+
+def _config(architecture: Architecture, words: Entries | None, characters: Entries | None) -> ModelConfig:
+    encoder, tokens = architecture.encoder, architecture.token_embedder
+    longest = tokens.max_characters_per_token - 2
+    return ModelConfig(
+        characters=characters and _characters(tokens, characters),
+        words=words and WordConfig(size=len(words.rows), dim=tokens.word_dim, max_characters=longest),
+        layers=encoder.n_layers,
+        hidden=encoder.dim,
+        projection=encoder.projection_dim,
+        cell_clip=encoder.cell_clip or None,
+        projection_clip=encoder.proj_clip or None,
+        forget_bias=0.0,  # it is in the biases
+    )
+
+
+def _characters(tokens: TokenOptions, characters: Entries) -> CharacterConfig:
+    return CharacterConfig(
+        alphabet="unicode",
+        characters="".join(characters.others),
+        max_characters=tokens.max_characters_per_token,
+        dim=tokens.char_dim,
+        filters=tokens.filters,
+        highways=tokens.n_highway,
+        activation=tokens.activation,
+    )
+
+
+def _read_weights(
+    folder: Path, described_by: Path, config: ModelConfig, lists: dict[str, Entries | None]
+) -> dict[str, Tensor]:
+    weights: dict[str, Tensor] = {}
+    for file, rows in ((folder / TOKENS, _token_rows(config)), (folder / ENCODER, torch_cell_rows(config))):
+        state = read_state(file)
+        for name, entries in lists.items():
+            if entries is not None and name in state:
+                state[name] = _in_our_order(file, name, state[name], entries)
+        shapes = {name: tuple(weight.shape) for name, weight in state.items()}
+        check_shapes(file, shapes, their_shapes(rows, config), described_by=str(described_by))
+        weights |= to_ours(rows, partial(_take, file, state))
+    return weights
+
+
+def _take(file: Path, state: dict[str, Tensor], name: str) -> Tensor:
+    return as_float(file, name, state.pop(name))
+
+
+def _in_our_order(file: Path, name: str, vectors: Tensor, entries: Entries) -> Tensor:
+    if vectors.ndim != 2 or len(vectors) != entries.size:
+        found = "×".join(map(str, vectors.shape))
+        raise CheckpointError(f"{file}: '{name}' is {found}, expected a row for each of the {entries.size} entries")
+    return vectors[entries.rows]
+
+
+def _token_rows(config: ModelConfig) -> list[Row]:
+    rows = [same(WORD_ROWS, WORDS)] if config.words else []
+    if config.characters is not None:
+        rows.append(same(CHARACTER_ROWS, CHARACTERS))
+        rows += same_convolutions(len(config.characters.filters), "convolutions.")
+        rows += torch_highway_rows(config.characters.highways, "highways.")
+    if config.token_features != config.projection:
+        rows += same_linear("projection", PROJECTION)
+    return rows

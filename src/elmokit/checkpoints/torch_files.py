@@ -1,0 +1,68 @@
+"""State dicts as torch saved them, from 0.4 on: read without running any code that they may hold."""
+
+import pickle
+import re
+import warnings
+import zipfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from elmokit.errors import CheckpointError
+
+# What torch's restricted reader raises depends on where a file is damaged.
+_PLAIN_ERRORS = (OSError, EOFError, RuntimeError, LookupError, AttributeError, TypeError, ValueError)
+DAMAGED = (*_PLAIN_ERRORS, pickle.UnpicklingError, zipfile.BadZipFile)
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """The weights of a state dict by their names."""
+    if not path.exists():
+        raise CheckpointError(f"{path}: the file is missing")
+    state = _load(path)
+    if not isinstance(state, dict) or not all(_is_plain(weight) for weight in state.values()):
+        raise CheckpointError(f"{path}: not a state dict, which names tensors")
+    _check_stored(path, state)
+    return {str(name): weight for name, weight in state.items()}
+
+
+def as_float(path: Path, name: str, weight: Tensor) -> Tensor:
+    """The weight in single precision."""
+    if not weight.is_floating_point():
+        raise CheckpointError(f"{path}: '{name}' holds {weight.dtype}, expected floating-point numbers")
+    return weight.float()
+
+
+def _is_plain(weight: object) -> bool:
+    return isinstance(weight, Tensor) and weight.layout == torch.strided and weight.device.type == "cpu"
+
+
+def _load(path: Path) -> object:
+    try:
+        _check_packing(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, about how old files name their storages
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except DAMAGED as error:
+        if foreign := re.search(r"GLOBAL (\S+) (was not an allowed|whose module)", str(error)):
+            raise CheckpointError(f"{path}: holds more than tensors ({foreign[1]}), so it is not read") from None
+        reason = str(error).partition("\n")[0]
+        raise CheckpointError(f"{path}: cannot be read as tensors: {reason}. Is it complete?") from None
+
+
+def _check_packing(path: Path) -> None:
+    """Torch stores its tensors as they are; compressed ones were put there to exhaust memory."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        if sum(info.file_size for info in archive.infolist()) > path.stat().st_size:
+            raise CheckpointError(f"{path}: unpacks to more than its own size, which no file of torch does")
+
+
+def _check_stored(path: Path, state: dict[str, Tensor]) -> None:
+    """Refuse numbers that are not really there; weights may share them."""
+    storages = {weight.untyped_storage().data_ptr(): weight.untyped_storage().nbytes() for weight in state.values()}
+    spread = any(w.numel() * w.element_size() > w.untyped_storage().nbytes() for w in state.values())
+    if spread or sum(storages.values()) > path.stat().st_size:
+        raise CheckpointError(f"{path}: its tensors claim more numbers than the file can hold")

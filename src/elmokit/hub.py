@@ -1,0 +1,298 @@
+"""Models by address: `hf://owner/name[@revision][/folder]` and `https://…`, fetched once and kept.
+
+They are kept in $ELMOKIT_CACHE, or else in the user's cache folder. A file of the web is fetched again only if it was
+deleted there, or if its address carries another checksum, `#sha256=…`. Of a Hugging Face repository whatever has
+changed is fetched; without a network the last state is taken. Downloads are reported to the logger `elmokit.hub`.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import unquote, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+import msgspec
+
+from elmokit.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
+
+logger = logging.getLogger(__name__)
+
+LARGEST = 16 * 2**30  # bytes; more than any model has
+ATTEMPTS = 5  # how often a connection may break
+SECONDS_OF_SILENCE = 60.0
+SECONDS_BETWEEN_REPORTS = 5.0
+BLOCK = 1 << 20
+THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+NAME = re.compile(r"\w[\w.+@=() -]*")  # a file name on any system, and not a hidden one
+REPOSITORY = re.compile(r"hf://(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[^/@]+))?(/(?P<inside>.+))?")
+COMPANIONS = {"weights.hdf5": "options.json", "model.safetensors": "config.json"}
+
+
+class Record(msgspec.Struct):
+    """What is known of a file that was fetched."""
+
+    address: str
+    sha256: str
+    size: int
+
+
+class Block(NamedTuple):
+    """A part of a file as it arrives."""
+
+    start: int
+    content: bytes
+    total: int | None
+    """The size of the whole, if the server told it."""
+
+
+def local_path(source: str | Path) -> Path:
+    """Where a model is on this disk: an address is fetched, and with a file of weights the file that describes it."""
+    path = fetch(source)
+    if is_address(source):
+        url, _, _ = str(source).partition("#")
+        for ending, companion in COMPANIONS.items():
+            if url.endswith(ending):
+                fetch(url.removesuffix(ending) + companion)
+    return path
+
+
+def is_address(source: str | Path) -> bool:
+    """Whether this is an address rather than a path."""
+    return str(source).startswith(("hf://", "https://", "http://"))
+
+
+def fetch(source: str | Path, *, largest: int = LARGEST) -> Path:
+    """The folder or file at an address, from the cache if it is there; a path is handed back as it is."""
+    if not is_address(source):
+        return Path(source).expanduser()
+    address, sha256 = _split(str(source))
+    if address.startswith("hf:"):
+        return _from_hub(address, sha256, largest)
+    return _from_web(address, sha256, largest)
+
+
+def cache_folder() -> Path:
+    """Where everything that was fetched is kept."""
+    if given := os.environ.get("ELMOKIT_CACHE"):
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "elmokit"
+
+
+def _split(address: str) -> tuple[str, str | None]:
+    """The address itself, and the checksum that may stand behind it."""
+    address, mark, fragment = address.partition("#")
+    checksum = re.fullmatch("sha256=([0-9a-f]{64})", fragment.lower())
+    if mark and not checksum:
+        raise ConfigError(f"{address}: '#{fragment}' is not a checksum: expected #sha256= and 64 hexadecimal digits")
+    return address, checksum[1] if checksum else None
+
+
+def _from_web(url: str, sha256: str | None, largest: int) -> Path:
+    plain = sha256 is not None or urlsplit(url).hostname in THIS_MACHINE
+    _check_transport(url, plain=plain)
+    path = _place(url)
+    record = path.with_name(f".{path.name}.json")
+    if not _is_kept(path, record, sha256):
+        with _new_file(path) as file:
+            blocks = _blocks(build_opener(_Redirects(plain=plain)), url)
+            for block in _reported(url, _limited(url, blocks, largest)):
+                file.seek(block.start)
+                file.truncate()
+                file.write(block.content)
+            found = _checked(url, file, sha256)
+            record.unlink(missing_ok=True)
+        record.write_bytes(msgspec.json.encode(Record(url, found, path.stat().st_size)))
+    return path
+
+
+def _check_transport(url: str, *, plain: bool) -> None:
+    """What arrives unencrypted may come from anybody: a checksum must vouch for it."""
+    if urlsplit(url).scheme != "https" and not (plain and urlsplit(url).scheme == "http"):
+        raise ConfigError(f"{url}: not fetched, for anybody may change it on its way: use https, or add #sha256=…")
+
+
+def _place(url: str) -> Path:
+    """The file's place in the cache, beside other files of the same folder."""
+    parts = urlsplit(url)
+    folder, _, quoted = parts.path.rpartition("/")
+    name, host = unquote(quoted), parts.hostname
+    if not host or "@" in parts.netloc or not NAME.fullmatch(name):
+        raise ConfigError(f"{url}: not the address of a file: expected https://host/folder/file")
+    digest = hashlib.sha256(f"{parts.scheme}://{parts.netloc}{folder}?{parts.query}".encode()).hexdigest()
+    return cache_folder() / "web" / f"{host.replace(':', '_')}-{digest[:16]}" / name
+
+
+def _is_kept(path: Path, record: Path, sha256: str | None) -> bool:
+    try:
+        known, size = msgspec.json.decode(record.read_bytes(), type=Record), path.stat().st_size
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return known.size == size and sha256 in (None, known.sha256)
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its name when it is complete, and else leaves nothing behind."""
+    partial: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w+b", dir=path.parent, prefix=".partial-", delete=False) as file:
+            partial = Path(file.name)
+            yield file
+        partial.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: what is fetched cannot be kept here: {error.strerror or error}") from error
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows a server's directions, but to no address that would have been refused itself."""
+
+    def __init__(self, *, plain: bool) -> None:
+        self.plain = plain
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
+        """The request to make instead."""
+        _check_transport(newurl, plain=self.plain)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _blocks(opener: OpenerDirector, url: str) -> Iterator[Block]:
+    """The file piece by piece; a connection that breaks is taken up where it broke, if the server can."""
+    done, version = 0, None
+    for _ in range(ATTEMPTS):
+        headers: dict[str, str] = {"Range": f"bytes={done}-", "If-Range": version} if done and version else {}
+        try:
+            with opener.open(Request(url, headers=headers), timeout=SECONDS_OF_SILENCE) as response:
+                if not str(response.headers["Content-Range"]).startswith(f"bytes {done}-"):
+                    done = 0
+                length, version = response.headers["Content-Length"], _version(response)
+                total = done + int(length) if length else None
+                while content := response.read(BLOCK):
+                    yield Block(done, content, total)
+                    done += len(content)
+            if total is None or done == total:
+                return
+        except HTTPError as error:
+            raise CheckpointError(f"{url}: the server answered {error.code} {error.reason}") from None
+        except (OSError, HTTPException, ValueError) as error:
+            if not done:
+                reason = getattr(error, "reason", None) or error
+                raise CheckpointError(f"{url}: cannot be fetched: {reason}. Is there a network?") from None
+    raise CheckpointError(f"{url}: the connection broke {ATTEMPTS} times, the last time at byte {done:,}")
+
+
+def _version(response: Any) -> str | None:
+    """What tells that the rest belongs to the same file as the beginning."""
+    tag: str | None = response.headers["ETag"]
+    modified: str | None = response.headers["Last-Modified"]
+    return tag if tag and not tag.startswith("W/") else modified
+
+
+def _limited(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]:
+    for block in blocks:
+        _check_size(url, max(block.total or 0, block.start + len(block.content)), largest)
+        yield block
+
+
+def _check_size(address: str, size: int, largest: int) -> None:
+    if size > largest:
+        raise CheckpointError(f"{address}: {size:,} bytes or more, and no more than {largest:,} are fetched")
+
+
+def _reported(url: str, blocks: Iterator[Block]) -> Iterator[Block]:
+    begin = last = time.monotonic()
+    logger.info("fetching %s", url)
+    for block in blocks:
+        yield block
+        now, done = time.monotonic(), (block.start + len(block.content)) / 2**20
+        if now - last >= SECONDS_BETWEEN_REPORTS or block.start + len(block.content) == block.total:
+            last, whole = now, f" of {block.total / 2**20:,.1f}" if block.total else ""
+            logger.info("%.1f%s MB, %.1f MB/s", done, whole, done / max(now - begin, 1e-6))
+
+
+def _checked(url: str, file: IO[bytes], sha256: str | None) -> str:
+    """The checksum of all that was received, if it is the one expected."""
+    file.flush()
+    file.seek(0)
+    found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    if sha256 not in (None, found):
+        raise CheckpointError(f"{url}: its sha256 is {found}, not the expected {sha256}. Has it been replaced?")
+    return found
+
+
+def _from_hub(address: str, sha256: str | None, largest: int) -> Path:
+    found = REPOSITORY.fullmatch(address)
+    inside = Path(found["inside"] or "") if found else Path()
+    if not found or ".." in inside.parts:
+        raise ConfigError(f"{address}: not a repository's address: expected hf://owner/name[@revision][/folder]")
+    revision = unquote(found["revision"]) if found["revision"] else None
+    path = _snapshot(address, found["name"], revision, found["inside"], largest) / inside
+    if not path.exists():
+        raise CheckpointError(f"{address}: the repository holds no such file or folder")
+    if sha256 and path.is_dir():
+        raise ConfigError(f"{address}: a checksum is for a file; a folder is pinned by a commit, hf://owner/name@…")
+    if sha256:
+        with path.open("rb") as file:
+            _checked(address, file, sha256)
+    return path
+
+
+def _snapshot(address: str, name: str, revision: str | None, inside: str | None, largest: int) -> Path:
+    """The repository's folder in the cache, brought up to date if there is a network."""
+    hub, errors, utils = _huggingface_hub()
+    wanted = {
+        "revision": revision,
+        "allow_patterns": [inside, f"{inside.rstrip('/')}/*"] if inside else None,
+        "cache_dir": cache_folder() / "hf",
+        "endpoint": os.environ.get("HF_ENDPOINT"),
+        "tqdm_class": partial(utils.tqdm, disable=True),
+    }
+    try:
+        offline = not _answers(address, name, wanted, largest)
+        return Path(hub.snapshot_download(name, **wanted, local_files_only=offline))
+    except errors.RevisionNotFoundError:
+        raise CheckpointError(f"{address}: the repository has no revision {revision!r}") from None
+    except errors.RepositoryNotFoundError:
+        raise CheckpointError(f"{address}: there is no such repository, or it is not open to you") from None
+    except errors.LocalEntryNotFoundError:
+        raise CheckpointError(f"{address}: cannot be fetched, and nothing of it is kept. Is there a network?") from None
+    except (OSError, ValueError, errors.HTTPError) as error:
+        raise CheckpointError(f"{address}: cannot be fetched: {' '.join(str(error).split())}") from None
+
+
+def _answers(address: str, name: str, wanted: dict[str, Any], largest: int) -> bool:
+    """Whether the server is there; what it would send must not be too much."""
+    hub, errors, _ = _huggingface_hub()
+    try:
+        size = sum(file.file_size or 0 for file in hub.snapshot_download(name, **wanted, dry_run=True))
+    except errors.DryRunError:
+        return True  # the call that follows says what is wrong, or takes what is kept
+    except errors.HfHubHTTPError:
+        raise
+    except errors.HTTPError:
+        return False
+    _check_size(address, size, largest)
+    logger.info("fetching %s, %.1f MB less what is kept already", address, size / 2**20)
+    return True
+
+
+def _huggingface_hub() -> tuple[Any, Any, Any]:
+    try:
+        import huggingface_hub
+        from huggingface_hub import errors, utils
+    except ImportError:
+        raise MissingExtraError('hf:// addresses need huggingface_hub: pip install "elmokit[hub]"') from None
+    return huggingface_hub, errors, utils

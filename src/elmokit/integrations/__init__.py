@@ -1,0 +1,1 @@
+"""ELMo inside other libraries, or in the place of one."""

@@ -1,0 +1,258 @@
+"""AllenNLP's ELMo by its own names: `Elmo`, `ElmoEmbedder`, `batch_to_ids`, `ScalarMix`.
+
+Signatures, shapes, defaults and the names in state dicts are those of AllenNLP 0.9; the arithmetic is elmokit's. One
+default differs: nothing is carried over from call to call unless `stateful=True` is given, which AllenNLP always does.
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from elmokit.embedder import Vectors
+from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.hdf5 import NewHdf5
+from elmokit.integrations.allennlp_bilm import BiLm, read_pair
+from elmokit.text.characters import ByteCharacters
+from elmokit.text.inputs import tokenized
+from elmokit.text.tokenizers import Token
+
+PUBLISHED = (
+    "https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/2x4096_512_2048cnn_2xhighway/"
+    "elmo_2x4096_512_2048cnn_2xhighway"
+)
+DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE = f"{PUBLISHED}_options.json", f"{PUBLISHED}_weights.hdf5"
+DEFAULT_BATCH_SIZE = 64
+EPSILON = 1e-12
+OutputFormat = Literal["all", "top", "average"]
+
+
+def batch_to_ids(batch: Iterable[Sequence[str]], *, max_characters: int = 50) -> Tensor:
+    """Character ids, (B, T, C), those of a weights file plus 1; 0 where there is no token."""
+    sentences = list(tokenized(batch, _refuse))
+    lengths = torch.tensor([len(tokens) for tokens in sentences], dtype=torch.long)
+    mask = torch.arange(max(map(len, sentences), default=0)) < lengths[:, None]  # (B, T)
+    ids = torch.zeros(*mask.shape, max_characters, dtype=torch.long)
+    words = [word for tokens in sentences for word in tokens]
+    ids[mask] = torch.from_numpy(ByteCharacters(max_characters).encode(words)) + 1
+    return ids
+
+
+def _refuse(text: str) -> list[Token]:
+    raise DataError(f"{text!r} came as a sentence: pass its tokens as a list")
+
+
+class ScalarMix(nn.Module):
+    """gamma * sum_j softmax(w)_j * layer_j; with `do_layer_norm` each layer by one mean and variance of the batch."""
+
+    def __init__(
+        self,
+        mixture_size: int,
+        do_layer_norm: bool = False,
+        initial_scalar_parameters: Sequence[float] | None = None,
+        trainable: bool = True,
+    ) -> None:
+        super().__init__()
+        weights = [0.0] * mixture_size if initial_scalar_parameters is None else initial_scalar_parameters
+        if len(weights) != mixture_size:
+            raise ConfigError(f"a mix of {mixture_size} layers has as many parameters, not {len(weights)}")
+        self.mixture_size, self.do_layer_norm = mixture_size, do_layer_norm
+        self.scalar_parameters = nn.ParameterList(
+            nn.Parameter(torch.tensor([float(weight)]), requires_grad=trainable) for weight in weights
+        )
+        self.gamma = nn.Parameter(torch.ones(1), requires_grad=trainable)
+
+    def forward(self, tensors: Sequence[Tensor], mask: Tensor | None = None) -> Tensor:
+        """One tensor, (B, T, D), of as many as are mixed; the mask, (B, T), counts for the layer norm alone."""
+        if len(tensors) != self.mixture_size:
+            raise ConfigError(f"this mix is made for {self.mixture_size} layers, not {len(tensors)}")
+        if self.do_layer_norm:
+            if mask is None:
+                raise ConfigError("a mix with layer norm needs the mask")
+            tensors = [_normed(tensor, mask.bool()) for tensor in tensors]
+        shares = torch.cat(list(self.scalar_parameters)).softmax(dim=0)
+        mixed: Tensor = self.gamma * torch.tensordot(shares, torch.stack(list(tensors)), dims=1)
+        return mixed
+
+
+def _normed(layer: Tensor, mask: Tensor) -> Tensor:
+    """By the mean and variance of all that is not masked, so a vector depends on its batch mates."""
+    variance, mean = torch.var_mean(layer[mask], correction=0)
+    return (layer - mean) / torch.sqrt(variance + EPSILON)
+
+
+class Elmo(nn.Module):
+    """Character ids → `elmo_representations`, a list of as many mixes as asked for, (B, T, D) each, and `mask`, (B, T).
+
+    `stateful=True` carries the state of the biLM from call to call, row by row of the batch, as AllenNLP does.
+    """
+
+    def __init__(
+        self,
+        options_file: str | Path | None,
+        weight_file: str | Path | None,
+        num_output_representations: int,
+        requires_grad: bool = False,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        vocab_to_cache: Sequence[str] | None = None,
+        keep_sentence_boundaries: bool = False,
+        scalar_mix_parameters: Sequence[float] | None = None,
+        module: Any = None,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        super().__init__()
+        if num_output_representations < 1:
+            raise ConfigError(f"num_output_representations is {num_output_representations}: at least one is needed")
+        if (module is None) != (options_file is not None and weight_file is not None):
+            raise ConfigError("either options_file and weight_file are given, or a module, with None for both files")
+        if module is None:
+            assert options_file is not None
+            assert weight_file is not None
+            checkpoint = read_pair(options_file, weight_file)
+            module = BiLm(checkpoint, requires_grad=requires_grad, vocab_to_cache=vocab_to_cache, stateful=stateful)
+        self._elmo_lstm: Any = module
+        self._has_cached_vocab = vocab_to_cache is not None
+        self._keep_sentence_boundaries = keep_sentence_boundaries
+        self._dropout = nn.Dropout(dropout)
+        self._scalar_mixes = [
+            ScalarMix(module.num_layers, do_layer_norm, scalar_mix_parameters, scalar_mix_parameters is None)
+            for _ in range(num_output_representations)
+        ]
+        for number, mix in enumerate(self._scalar_mixes):
+            self.add_module(f"scalar_mix_{number}", mix)
+
+    def get_output_dim(self) -> int:
+        """Width of a vector."""
+        width: int = self._elmo_lstm.get_output_dim()
+        return width
+
+    def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
+        """Ids are (B, …, T, C), and with a cached vocabulary also the words' numbers in it, (B, …, T)."""
+        if word_inputs is not None and not self._has_cached_vocab:
+            warnings.warn("word_inputs are not read: there is no vocab_to_cache", stacklevel=2)
+            word_inputs = None
+        outer = inputs.shape[:-2] if word_inputs is None else word_inputs.shape[:-1]
+        words = None if word_inputs is None else word_inputs.flatten(0, -2)
+        output = self._elmo_lstm(inputs.flatten(0, -3), words)
+        layers, mask = output["activations"], output["mask"].bool()  # each (B, T + 2, D), (B, T + 2)
+        mixed = [mix(layers, mask) for mix in self._scalar_mixes]
+        if not self._keep_sentence_boundaries:
+            mixed = [_without_bounds(vectors, mask) for vectors in mixed]  # each (B, T, D)
+            mask = _inner_mask(mask)
+        representations = [self._dropout(vectors).unflatten(0, outer) for vectors in mixed]
+        return {"elmo_representations": representations, "mask": mask.long().unflatten(0, outer)}
+
+
+def _inner_mask(mask: Tensor) -> Tensor:
+    """Where tokens stand, (B, T), from where they stand with their bounds, (B, T + 2)."""
+    return mask[:, 2:]
+
+
+def _without_bounds(vectors: Tensor, mask: Tensor) -> Tensor:
+    return vectors[:, 1:-1] * _inner_mask(mask)[..., None]
+
+
+class ElmoEmbedder:
+    """Tokenised sentences → float32 arrays of all layers, (L, T, D)."""
+
+    def __init__(
+        self,
+        options_file: str | Path = DEFAULT_OPTIONS_FILE,
+        weight_file: str | Path = DEFAULT_WEIGHT_FILE,
+        cuda_device: int = -1,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        device = "cpu" if cuda_device < 0 else f"cuda:{cuda_device}"
+        self.cuda_device = cuda_device
+        self.elmo_bilm = BiLm(read_pair(options_file, weight_file), device=device, stateful=stateful)
+
+    def batch_to_embeddings(self, batch: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """All layers, padded, (B, L, T, D), and the mask, (B, T)."""
+        ids = batch_to_ids(batch, max_characters=self.elmo_bilm.max_characters)
+        output = self.elmo_bilm(ids.to(self.elmo_bilm.elmo.device))
+        mask = output["mask"].bool()
+        layers = [_without_bounds(layer, mask) for layer in output["activations"]]
+        return torch.stack(layers, dim=1), _inner_mask(mask).long()
+
+    def embed_sentence(self, sentence: Sequence[str]) -> Vectors:
+        """The layers of one sentence."""
+        return self.embed_batch([sentence])[0]
+
+    def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[Vectors]:
+        """The layers of each sentence, all run together."""
+        layers, mask = self.batch_to_embeddings(batch)
+        lengths = mask.sum(dim=1).tolist()
+        return [sentence[:, :length].cpu().numpy().copy() for sentence, length in zip(layers, lengths, strict=True)]
+
+    def embed_sentences(
+        self, sentences: Iterable[Sequence[str]], batch_size: int = DEFAULT_BATCH_SIZE
+    ) -> Iterator[Vectors]:
+        """The layers of each sentence in order, so many sentences at a time."""
+        waiting = iter(sentences)
+        while batch := list(islice(waiting, batch_size)):
+            yield from self.embed_batch(batch)
+
+    def embed_file(
+        self,
+        input_file: IO[str],
+        output_file_path: str | Path,
+        output_format: OutputFormat = "all",
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        forget_sentences: bool = False,
+        use_sentence_keys: bool = False,
+    ) -> None:
+        """Write the vectors of a file with a sentence a line, tokens between blanks, to an HDF5 file."""
+        if output_format not in ("all", "top", "average"):
+            raise ConfigError(f"unknown output_format {output_format!r}: known are all, top, average")
+        sentences = [line.strip() for line in input_file]
+        keys = sentences if use_sentence_keys else list(map(str, range(len(sentences))))
+        _check_lines(sentences, keys)
+        vectors = self.embed_sentences((sentence.split() for sentence in sentences), batch_size)
+        with _new_hdf5(Path(output_file_path)) as hdf5:
+            for key, layers in zip(keys, vectors, strict=True):
+                hdf5.file.create_dataset(key, data=_chosen(layers, output_format))
+                hdf5.check()
+            if not forget_sentences and not use_sentence_keys:
+                index = json.dumps(dict(zip(sentences, keys, strict=True)))
+                hdf5.file.create_dataset("sentence_to_index", data=[index])
+        input_file.close()
+
+
+def _check_lines(sentences: list[str], keys: list[str]) -> None:
+    blank = [number for number, sentence in enumerate(sentences) if not sentence]
+    if blank:
+        raise DataError(f"line {blank[0] + 1} of the input is blank: take such lines out ({len(blank)} in all)")
+    if len(set(keys)) < len(keys):
+        raise DataError("a sentence occurs twice, so sentences cannot be keys: leave use_sentence_keys out")
+
+
+def _chosen(layers: Vectors, output_format: OutputFormat) -> Vectors:
+    if output_format == "all":
+        return layers
+    average: Vectors = np.mean(layers, axis=0)
+    return layers[-1] if output_format == "top" else average
+
+
+@contextmanager
+def _new_hdf5(path: Path) -> Iterator[NewHdf5]:
+    """An HDF5 file that takes its name when it is complete."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with NewHdf5(partial) as hdf5:
+            yield hdf5
+        partial.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)

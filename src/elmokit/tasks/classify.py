@@ -1,0 +1,98 @@
+"""A class for a text, as its sentiment: a BiLSTM, or a biattentive network, pooled by maximum and mean."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.tasks.encoder import Biattention, EncoderSettings, input_encoder, max_mean
+from elmokit.tasks.examples import LabelledText, Place
+from elmokit.tasks.readers import read_labelled
+from elmokit.tasks.scores import accuracy, macro_f1
+from elmokit.tasks.task import Inputs, Item, Scores, Widths, words
+from elmokit.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(EncoderSettings):
+    """How texts are read and their classes learned."""
+
+    label: str | None = None
+    """The column or field of the class, where a file has several."""
+    text: str | None = None
+    """The column or field of the text."""
+    fine: bool = False
+    """Keep TREC's fine classes, ABBR:exp; else the coarse ones, ABBR."""
+    hidden: int = 300
+    """Width of the BiLSTM in each direction."""
+    attention: bool = False
+    """Let tokens look at each other, and read what they find by a second BiLSTM: a biattentive network."""
+
+
+class Model(nn.Module):
+    """Classes from a layer over the pooled outputs of a BiLSTM."""
+
+    def __init__(self, settings: Settings, labels: Sequence[str], widths: Widths) -> None:
+        super().__init__()
+        self.labels = tuple(labels)
+        self.ids = {label: number for number, label in enumerate(labels)}
+        self.encoder = input_encoder(settings, widths)
+        width, dropout = self.encoder.width, settings.dropout
+        self.attention = Biattention(width, settings.hidden, dropout=dropout) if settings.attention else None
+        width = self.attention.width if self.attention else width
+        self.head = nn.Sequential(
+            nn.Linear(2 * width, settings.hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(settings.hidden, len(labels)),
+        )
+
+    def scores(self, inputs: Inputs) -> Tensor:
+        """What each class scores, (S, K)."""
+        encoded = self.encoder(inputs.vectors, inputs.mask, inputs.output)  # (S, T, H)
+        if self.attention is not None:
+            encoded = self.attention(encoded, inputs.mask)
+        scores: Tensor = self.head(max_mean(encoded, inputs.mask))
+        return scores
+
+    def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
+        """The mean cross-entropy."""
+        targets = torch.tensor([self.ids[item.example.label] for item in items], device=inputs.mask.device)
+        return F.cross_entropy(self.scores(inputs), targets)
+
+    def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[LabelledText]:
+        """The texts with their likeliest classes."""
+        best = self.scores(inputs).argmax(dim=-1).tolist()
+        return [replace(item.example, label=self.labels[number]) for item, number in zip(items, best, strict=True)]
+
+
+def read(path: Path, settings: Settings) -> Iterator[LabelledText]:
+    """Texts of PTB trees, JSONL, TREC or TSV."""
+    return read_labelled(path, label=settings.label, text=settings.text, fine=settings.fine)
+
+
+def prepare(example: LabelledText, cut: Tokenizer) -> Item:
+    """Cut the text, unless it is."""
+    text = example.text
+    return Item(example, (tuple(token.text for token in cut(text)) if isinstance(text, str) else text,))
+
+
+def labels(example: LabelledText) -> list[tuple[str, Place]]:
+    """The class."""
+    return [(example.label, example.place)]
+
+
+def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Scores:
+    """The share of classes that are right, and the mean of all classes' F1."""
+    ours, theirs = ([text.label for text in part] for part in (predicted, gold))
+    return {"accuracy": accuracy(theirs, ours), "macro_f1": macro_f1(theirs, ours)}
+
+
+def parse(values: Mapping[str, Any], cut: Tokenizer) -> LabelledText:
+    """A text as it is, or its tokens."""
+    text = values.get("text")
+    return LabelledText(text if isinstance(text, str) else words(values, cut), "", Place("", 0))

@@ -1,0 +1,92 @@
+"""Which embedder a saved task was trained with, and where it is found again.
+
+Everything else in this room is handed its embedders; a saved task alone has to fetch them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import elmokit
+from elmokit.embedder import Embedder
+from elmokit.errors import CheckpointError, ConfigError, ElmoError
+from elmokit.static.embedders import OneHot, StaticVectors
+
+FOLDER = "embedders"
+
+
+class EmbedderId(msgspec.Struct, frozen=True, kw_only=True):
+    """An embedder by its name and by what it holds."""
+
+    kind: str
+    name: str
+    """Where it can be loaded from."""
+    digest: str
+    """A hash of all that its vectors depend on."""
+    lower_case: bool = False
+    """Whether static vectors are asked for a word's lower-case form too."""
+    bundled: str | None = None
+    """Its copy within the task's folder."""
+
+
+def identify(name: str, embedder: Embedder) -> EmbedderId:
+    """Tell an embedder from all others."""
+    if isinstance(embedder, elmokit.Elmo):
+        from elmokit.lexicon.index_manifest import identify as identify_model
+
+        return EmbedderId(kind="elmo", name=name, digest=identify_model(embedder, name).digest)
+    if isinstance(embedder, StaticVectors | OneHot):
+        kind = "static" if isinstance(embedder, StaticVectors) else "one-hot"
+        hashed = blake2b("\n".join(embedder.words).encode("utf-8", "surrogatepass"), digest_size=32)
+        if isinstance(embedder, StaticVectors):
+            hashed.update(embedder.vectors.data)
+        return EmbedderId(kind=kind, name=name, digest=hashed.hexdigest(), lower_case=embedder.lookup.lower_case)
+    return EmbedderId(kind="other", name=name, digest="")
+
+
+def copy_into(folder: Path, number: int, known: EmbedderId, embedder: Any) -> EmbedderId:
+    """Copy an embedder into a task's folder."""
+    if known.kind == "other":
+        raise ConfigError(f"the embedder {known.name!r} is of a kind that cannot be copied")
+    name = f"{FOLDER}/{number}" if known.kind == "elmo" else f"{FOLDER}/{number}.safetensors"
+    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+    if not (folder / name).exists():
+        embedder.save(folder / name)
+    return msgspec.structs.replace(known, bundled=name)
+
+
+LOADERS: Mapping[str, Callable[[str | Path, EmbedderId], Embedder]] = {
+    "elmo": lambda path, _: elmokit.load(path),
+    "static": lambda path, known: StaticVectors.load(path, lower_case=known.lower_case),
+    "one-hot": lambda path, known: OneHot.load(path, lower_case=known.lower_case),
+}
+
+
+def fetch(folder: Path, known: EmbedderId) -> Embedder:
+    """Load an embedder from its copy or from where it was."""
+    if known.kind not in LOADERS:
+        raise CheckpointError(f"{folder}: the embedder {known.name!r} was made in Python: pass it to load(embedders=…)")
+    try:
+        return LOADERS[known.kind](folder / known.bundled if known.bundled else known.name, known)
+    except ElmoError as error:
+        raise CheckpointError(f"{folder} needs the {known.kind} vectors it was trained with: {error}") from None
+
+
+def check_same(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Embedder]) -> None:
+    """Refuse embedders other than those that a task was trained with."""
+    if len(known) != len(embedders):
+        raise ConfigError(f"{folder} was trained with {len(known)} embedders, not {len(embedders)}")
+    for one, embedder in zip(known, embedders, strict=True):
+        found = identify(one.name, embedder)
+        if (found.kind, found.digest) != (one.kind, one.digest):
+            raise CheckpointError(f"{folder} was trained with another {one.kind} embedder than {one.name} is now")
+
+
+def as_layer(embedder: Any, **options: Any) -> Any:
+    """The module of a model whose own weights are to learn."""
+    if not isinstance(embedder, elmokit.Elmo):
+        raise ConfigError(f"of all embedders only an ELMo model can learn itself, not a {type(embedder).__name__}")
+    return elmokit.ElmoEmbedding(embedder, **options)

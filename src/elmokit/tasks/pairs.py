@@ -1,0 +1,118 @@
+"""How two texts relate, as premise and hypothesis: ESIM (Chen et al. 2017) reads each in the light of the other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.errors import DataError
+from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax, max_mean
+from elmokit.tasks.examples import LabelledPair, Place
+from elmokit.tasks.readers import read_pairs
+from elmokit.tasks.scores import accuracy
+from elmokit.tasks.task import Inputs, Item, Scores, Widths
+from elmokit.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(EncoderSettings):
+    """How the relation of two texts is learned."""
+
+    hidden: int = 200
+    """Width of both BiLSTMs in each direction, and of the layers after them."""
+
+
+class Model(nn.Module):
+    """Texts are encoded, aligned with each other, compared token by token, read again and pooled."""
+
+    def __init__(self, settings: Settings, labels: Sequence[str], widths: Widths) -> None:
+        super().__init__()
+        self.labels = tuple(labels)
+        self.ids = {label: number for number, label in enumerate(labels)}
+        hidden, dropout = settings.hidden, settings.dropout
+        self.encoder = input_encoder(settings, widths)
+        self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, hidden), nn.ReLU(), nn.Dropout(dropout))
+        self.composition = Encoder(hidden, hidden, dropout=dropout)
+        self.head = nn.Sequential(
+            nn.Linear(4 * self.composition.width, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, len(labels)),
+        )
+
+    def scores(self, inputs: Inputs) -> Tensor:
+        """What each label scores, (B, K)."""
+        mask = inputs.mask
+        encoded = self.encoder(inputs.vectors, mask, inputs.output)  # (2B, T, H)
+        aligned = align(encoded, mask)
+        compared = torch.cat([encoded, aligned, encoded - aligned, encoded * aligned], dim=-1)  # (2B, T, 4H)
+        composed = self.composition(self.projection(compared), mask)  # (2B, T, 2 * hidden)
+        pooled = max_mean(composed, mask)  # (2B, 4 * hidden)
+        scores: Tensor = self.head(pooled.reshape(len(pooled) // 2, -1))
+        return scores
+
+    def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
+        """The mean cross-entropy."""
+        targets = torch.tensor([self.ids[item.example.label] for item in items], device=inputs.mask.device)
+        return F.cross_entropy(self.scores(inputs), targets)
+
+    def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[LabelledPair]:
+        """The pairs with their likeliest labels."""
+        best = self.scores(inputs).argmax(dim=-1).tolist()
+        return [replace(item.example, label=self.labels[number]) for item, number in zip(items, best, strict=True)]
+
+
+def align(encoded: Tensor, mask: Tensor) -> Tensor:
+    """For each token of a text the tokens of its partner, weighted by softmax_j(a_i · b_j), (2B, T, H).
+
+    Partners are neighbours, rows 0 and 1, 2 and 3; beside an empty partner there are zeros.
+    """
+    partners, theirs = _swapped(encoded), _swapped(mask)
+    scores = encoded @ partners.transpose(1, 2)  # (2B, T, T)
+    return masked_softmax(scores, theirs[:, None]) @ partners
+
+
+def _swapped(rows: Tensor) -> Tensor:
+    return rows.reshape(-1, 2, *rows.shape[1:]).flip(1).reshape(rows.shape)
+
+
+def read(path: Path, settings: Settings) -> Iterator[LabelledPair]:  # noqa: ARG001
+    """Pairs of SNLI's JSONL or SICK's table."""
+    return read_pairs(path)
+
+
+def prepare(example: LabelledPair, cut: Tokenizer) -> Item:
+    """Cut both texts."""
+    texts = (example.first, example.second)
+    return Item(example, tuple(tuple(token.text for token in cut(text)) for text in texts))
+
+
+def labels(example: LabelledPair) -> list[tuple[str, Place]]:
+    """The one label."""
+    return [(example.label, example.place)]
+
+
+def score(gold: Sequence[LabelledPair], predicted: Sequence[LabelledPair]) -> Scores:
+    """The share of labels that are right."""
+    return {"accuracy": accuracy([pair.label for pair in gold], [pair.label for pair in predicted])}
+
+
+def parse(values: Mapping[str, Any], cut: Tokenizer) -> LabelledPair:  # noqa: ARG001
+    """A pair by our names or by SNLI's."""
+    names = ("sentence1", "sentence2") if "sentence1" in values else ("first", "second")
+    return LabelledPair(*two_texts(values, *names), "", Place("", 0))
+
+
+def two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+    """The texts of these names in a JSON object, or those of a plain line on both sides of a tab."""
+    line = values.get("text")
+    found: list[Any] = line.split("\t") if isinstance(line, str) else [values.get(first), values.get(second)]
+    if len(found) != 2 or not all(isinstance(text, str) for text in found):
+        raise DataError(
+            f'expected a JSON object with "{first}" and "{second}", both strings, or a line with a tab between the two'
+        )
+    return found[0], found[1]

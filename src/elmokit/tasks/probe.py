@@ -1,0 +1,89 @@
+"""What each layer knows of a token's tag: a linear classifier on every layer, all trained side by side."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.tasks.examples import TaggedSentence
+from elmokit.tasks.readers import read_tagged
+from elmokit.tasks.scores import accuracy
+from elmokit.tasks.settings import InputSettings
+from elmokit.tasks.tagging import labels, padded_ids, parse, prepare
+from elmokit.tasks.task import Inputs, Item, Scores, Widths
+
+__all__ = ["INPUTS", "Model", "Settings", "labels", "parse", "prepare", "read", "score"]
+
+INPUTS = InputSettings(mix="apart", input_dropout=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How tags are read."""
+
+    column: str | int | None = None
+    """Where they stand: upos or xpos of a .conllu file, else a column's number from 0; upos, or the last column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedSentence:
+    """A sentence and the tags that each layer by itself would give it."""
+
+    tokens: tuple[str, ...]
+    tags: dict[str, tuple[str, ...]]
+
+
+class Model(nn.Module):
+    """A linear layer for each layer; none learns from another's loss."""
+
+    def __init__(self, settings: Settings, labels: Sequence[str], widths: Widths) -> None:  # noqa: ARG002
+        super().__init__()
+        self.labels = tuple(labels)
+        self.ids = {label: number for number, label in enumerate(labels)}
+        self.names = _names(widths)
+        self.widths = [width for layers, width in widths.parts for _ in range(layers)]
+        self.heads = nn.ModuleList(nn.Linear(width, len(labels)) for width in self.widths)
+
+    def scores(self, inputs: Inputs) -> list[Tensor]:
+        """What each tag scores at each real token by each layer, (N, K)."""
+        layers = inputs.vectors[inputs.mask].split(self.widths, dim=-1)
+        return [head(layer) for head, layer in zip(self.heads, layers, strict=True)]
+
+    def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
+        """The sum of the layers' mean cross-entropies."""
+        targets = padded_ids(self.ids, items, inputs.mask)[inputs.mask]  # (N,)
+        return sum((F.cross_entropy(scores, targets) for scores in self.scores(inputs)), inputs.vectors.new_zeros(()))
+
+    def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[ProbedSentence]:
+        """The sentences with each layer's likeliest tags."""
+        found = [[self.labels[number] for number in scores.argmax(dim=-1).tolist()] for scores in self.scores(inputs)]
+        sentences, end = [], 0
+        for item in items:
+            start, end = end, end + len(item.example.tokens)
+            tags = {name: tuple(layer[start:end]) for name, layer in zip(self.names, found, strict=True)}
+            sentences.append(ProbedSentence(item.example.tokens, tags))
+        return sentences
+
+
+def _names(widths: Widths) -> list[str]:
+    if len(widths.parts) == 1:
+        return [f"layer {layer}" for layer in range(widths.parts[0][0])]
+    return [f"embedder {n} layer {layer}" for n, (layers, _) in enumerate(widths.parts) for layer in range(layers)]
+
+
+def read(path: Path, settings: Settings) -> Iterator[TaggedSentence]:
+    """Sentences of CoNLL columns or CoNLL-U."""
+    return read_tagged(path, column=settings.column)
+
+
+def score(gold: Sequence[TaggedSentence], predicted: Sequence[ProbedSentence]) -> Scores:
+    """The mean accuracy of all layers, and each one's own."""
+    tags = list(chain.from_iterable(sentence.tags for sentence in gold))
+    layers = {
+        name: accuracy(tags, list(chain.from_iterable(sentence.tags[name] for sentence in predicted)))
+        for name in predicted[0].tags
+    }
+    return {"mean accuracy": sum(layers.values()) / len(layers)} | layers

@@ -1,0 +1,96 @@
+"""Files of examples, line by line, plain or packed."""
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+from elmokit.errors import DataError
+from elmokit.tasks.examples import Place
+
+T = TypeVar("T")
+LONGEST_LINE = 1 << 26  # bytes
+_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open}
+
+
+class Line(NamedTuple):
+    """A line without its end, and where it stands."""
+
+    text: str
+    place: Place
+
+
+def read_lines(path: Path) -> Iterator[Line]:
+    """The lines of a UTF-8 file, ended by LF or CRLF; .gz and .xz are unpacked."""
+    number, encoding = 0, "utf-8-sig"
+    with open_unpacked(path) as file:
+        while content := read_bytes(file, path, LONGEST_LINE, whole_lines=True):
+            number += 1
+            yield _line(content, Place(str(path), number), encoding)
+            encoding = "utf-8"
+
+
+def open_unpacked(path: Path) -> BinaryIO:
+    """A file to read, unpacked as its ending says."""
+    opener = _OPENERS.get(path.suffix.lower(), partial(open, mode="rb"))
+    try:
+        file: BinaryIO = opener(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    return file
+
+
+def read_bytes(file: BinaryIO, path: Path, size: int, *, whole_lines: bool = False) -> bytes:
+    """The next bytes, at most so many; at most a line of them if asked."""
+    try:
+        return file.readline(size) if whole_lines else file.read(size)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{path}: cannot be read to its end: {error}. Pack or copy it again") from None
+
+
+def decode(content: bytes, place: Place, encoding: str = "utf-8") -> str:
+    """The text of bytes that begin at a place."""
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = place.line + error.object.count(b"\n", 0, error.start)
+        found = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+        raise place._replace(line=line).error(f"{found}: save the file as UTF-8") from None
+
+
+def blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """The lines between those that are blank, be there a tab in them or nothing."""
+    block: list[Line] = []
+    for line in lines:
+        if line.text.strip():
+            block.append(line)
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def fields(line: Line) -> list[str]:
+    """A line cut at its tabs, or, if it has none, wherever blanks are; other white space may be part of a word."""
+    if "\t" in line.text:
+        return [field.strip(" ") for field in line.text.split("\t")]
+    return [field for field in line.text.split(" ") if field]
+
+
+def at_least_one(examples: Iterable[T], path: Path, expected: str) -> Iterator[T]:
+    """The examples of a file, which must not be without any."""
+    example = None
+    for example in examples:
+        yield example
+    if example is None:
+        raise DataError(f"{path}: there are no examples in it: expected {expected}")
+
+
+def _line(content: bytes, place: Place, encoding: str) -> Line:
+    if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+        raise place.error(f"longer than {LONGEST_LINE >> 20} MB: expected lines of text")
+    return Line(decode(content, place, encoding).removesuffix("\n").removesuffix("\r"), place)

@@ -1,0 +1,169 @@
+"""The epochs of training a task, from which it can go on after any of them to the same end."""
+
+import io
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from elmokit.errors import CheckpointError, ConfigError, ElmoError
+from elmokit.tasks.network import Network, size
+from elmokit.tasks.report import REPORT, Epoch, Report, Reporter, best_of, misses
+from elmokit.tasks.saved import WEIGHTS, as_json, replace_file, weights_of
+from elmokit.tasks.settings import FitSettings
+from elmokit.tasks.task import Item, Task, shown
+from elmokit.text.batches import batch_by_tokens
+
+STATE = "training.pt"
+
+
+class Run:
+    """The loop: epochs, dev scores, the best weights kept, the state of each epoch saved."""
+
+    def __init__(
+        self,
+        folder: Path,
+        task: Task,
+        network: Network,
+        train: Sequence[Item],
+        dev: Sequence[Item],
+        settings: FitSettings,
+        reporter: Reporter,
+    ) -> None:
+        self.folder, self.task, self.network = folder, task, network
+        self.train, self.dev, self.settings, self.reporter = train, dev, settings, reporter
+        self.optimizer = _optimizer(network, settings)
+        self.rates = [group["lr"] for group in self.optimizer.param_groups]
+        self.epochs: list[Epoch] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are done, or so many that more would not help."""
+        if not self.epochs:
+            return False
+        best, done = best_of(self.epochs), len(self.epochs)
+        return done >= self.settings.epochs or done - best.number >= self.settings.patience or best.score >= 1
+
+    def to_the_end(self, embedders: list[str]) -> None:
+        """Train until it is finished; an interruption loses the epoch that was under way."""
+        while not self.finished:
+            start = time.perf_counter()
+            loss = self._learn(len(self.epochs) + 1)
+            self._measure(loss, start)
+            self._save()
+        replace_file(self.folder / REPORT, as_json(self._report(embedders)))
+
+    def _learn(self, number: int) -> float:
+        """One epoch, all of whose randomness comes from the seed and its number."""
+        shuffle = random.Random(f"{self.settings.seed} {number}")
+        self.network.train()
+        self.network.inputs.unfreeze(number - 1)
+        for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
+            group["lr"] = rate * self.settings.anneal ** misses(self.epochs)
+        total, done = 0.0, 0
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(shuffle.getrandbits(63))
+            for batch in _batches(self.train, self.settings, shuffle):
+                total += self._step(number, batch) * len(batch)
+                done += len(batch)
+                self.reporter.stepped(number, done, len(self.train), total / done)
+        return total / done
+
+    def _step(self, number: int, batch: Sequence[Item]) -> float:
+        loss = self.network.loss(batch)
+        if not math.isfinite(loss.item()):
+            raise ElmoError(f"epoch {number}: the loss is {loss.item()}: lower the learning rate, {self.rates[0]}")
+        self.optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        self.optimizer.step()
+        return loss.item()
+
+    def _measure(self, loss: float, start: float) -> None:
+        epoch = Epoch(
+            number=len(self.epochs) + 1,
+            loss=loss,
+            rate=self.optimizer.param_groups[0]["lr"],
+            scores=self.network.evaluate(self.task, self.dev),
+            mixes=self.network.inputs.mix_reports(),
+            seconds=time.perf_counter() - start,
+        )
+        self.epochs.append(epoch)
+        self.reporter.measured(epoch, best_of(self.epochs))
+
+    def _save(self) -> None:
+        """The weights first, if they are the best, then the state: of a run that is killed between, both are good."""
+        if best_of(self.epochs) is self.epochs[-1]:
+            replace_file(self.folder / WEIGHTS, weights_of(self.network))
+        state = self._identity() | {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "epochs": msgspec.to_builtins(self.epochs),
+        }
+        content = io.BytesIO()
+        torch.save(state, content)
+        replace_file(self.folder / STATE, content.getvalue())
+
+    def restore(self) -> None:
+        """Go on after the last epoch that was saved; there may be none."""
+        path = self.folder / STATE
+        if not path.exists():
+            return
+        try:
+            state: dict[str, Any] = torch.load(path, weights_only=True)
+        except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
+            raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
+        for name, value in self._identity().items():
+            if state[name] != value:
+                raise ConfigError(f"{self.folder}: a run goes on as it began, but the {name} differs")
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.epochs = msgspec.convert(state["epochs"], list[Epoch])
+
+    def _identity(self) -> dict[str, Any]:
+        """What must be the same when a run goes on."""
+        hashed = blake2b()
+        for item in (*self.train, *self.dev):
+            hashed.update(repr((shown(item.example), item.sentences)).encode("utf-8", "surrogatepass"))
+        return {"data": hashed.hexdigest(), "training": msgspec.to_builtins(self.settings)}
+
+    def _report(self, embedders: list[str]) -> Report:
+        return Report(
+            training=self.settings,
+            train_examples=len(self.train),
+            dev_examples=len(self.dev),
+            parameters=sum(weight.numel() for group in self.optimizer.param_groups for weight in group["params"]),
+            embedders=embedders,
+            epochs=self.epochs,
+            best=best_of(self.epochs).number,
+            seconds=sum(epoch.seconds for epoch in self.epochs),
+        )
+
+
+def _optimizer(network: Network, settings: FitSettings) -> torch.optim.Adam:
+    """Adam; of a model that learns itself every layer has a rate of its own, smaller the lower it is."""
+    stages, tuning = network.inputs.stages(), network.inputs.settings
+    theirs = {id(weight) for stage in stages for weight in stage}
+    own = [weight for weight in network.parameters() if weight.requires_grad and id(weight) not in theirs]
+    rates = [tuning.tuned_rate * tuning.lower_rate**depth for depth in range(len(stages))]
+    groups = [{"params": stage, "lr": rate} for stage, rate in zip(stages, rates, strict=True)]
+    return torch.optim.Adam([{"params": own, "lr": settings.learning_rate}, *groups])
+
+
+def _batches(items: Sequence[Item], settings: FitSettings, shuffle: random.Random) -> Iterator[list[Item]]:
+    """Items of like length together, drawn and ordered anew."""
+    order = shuffle.sample(range(len(items)), len(items))
+    batches = batch_by_tokens([size(items[number]) for number in order], settings.batch_tokens)
+    parts = [
+        batch[first : first + settings.batch] for batch in batches for first in range(0, len(batch), settings.batch)
+    ]
+    shuffle.shuffle(parts)
+    return ([items[order[place]] for place in part] for part in parts)

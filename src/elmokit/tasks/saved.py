@@ -1,0 +1,155 @@
+"""A trained task and its folder.
+
+| file | what it holds |
+|---|---|
+| task.json | the task, its settings and labels, the names and hashes of its embedders |
+| task.safetensors | the weights of the best epoch |
+| embedders/ | copies of the embedders, where they were asked for |
+| report.json, *.png | how training went |
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from elmokit.config import TokenizerName
+from elmokit.embedder import Embedder
+from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
+from elmokit.tasks.embedders import EmbedderId, as_layer, check_same, fetch
+from elmokit.tasks.inputs import InputLayer
+from elmokit.tasks.network import Network
+from elmokit.tasks.registry import get_task
+from elmokit.tasks.settings import InputSettings
+from elmokit.tasks.task import Item, Scores, check_labels, settings_of
+from elmokit.text.tokenizers import get_tokenizer
+
+CONFIG, WEIGHTS = "task.json", "task.safetensors"
+CHUNK = 256  # examples of a stream that are answered together
+
+
+class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a trained task is, but its weights."""
+
+    format: Literal["elmokit task"] = "elmokit task"
+    version: Literal[1] = 1
+    task: str
+    settings: dict[str, Any]
+    labels: tuple[str, ...]
+    inputs: InputSettings
+    tokenizer: TokenizerName
+    embedders: tuple[EmbedderId, ...]
+
+
+class Predictor:
+    """A trained task that answers."""
+
+    def __init__(self, config: TaskConfig, network: Network) -> None:
+        self.config, self.network = config, network
+        self.task = get_task(config.task)
+        self.settings = settings_of(self.task, config.settings)
+        self.cut = get_tokenizer(config.tokenizer)
+
+    def predict(self, examples: Iterable[Any]) -> list[Any]:
+        """The answers, as examples: of texts, of objects such as {"tokens": […]}, or of examples that were read."""
+        if isinstance(examples, str):
+            raise DataError("the examples came as one string: put it in a list, [text]")
+        return list(self.predict_stream(examples))
+
+    def predict_stream(self, examples: Iterable[Any]) -> Iterator[Any]:
+        """What `predict` gives, in order, in memory that does not grow with the number of examples."""
+        items = (self.item(number, example) for number, example in enumerate(examples, 1))
+        while chunk := list(islice(items, CHUNK)):
+            yield from self.network.predict(chunk)
+
+    def read(self, path: str | Path) -> list[Any]:
+        """The labelled examples of a file."""
+        return list(self.task.read(Path(path), self.settings))
+
+    def evaluate(self, examples: Sequence[Any]) -> Scores:
+        """How good the answers to labelled examples are."""
+        check_labels(self.task, examples, self.config.labels)
+        return self.network.evaluate(self.task, [self.task.prepare(example, self.cut) for example in examples])
+
+    def item(self, number: int, example: Any) -> Item:
+        """An example of any kind made ready; its number names it where it cannot be."""
+        if isinstance(example, str | Mapping):
+            try:
+                example = self.task.parse({"text": example} if isinstance(example, str) else example, self.cut)
+            except DataError as error:
+                raise DataError(f"example {number}: {error}") from None
+        return self.task.prepare(example, self.cut)
+
+
+def build(config: TaskConfig, embedders: Sequence[Embedder]) -> Network:
+    """The network of a config, with weights that are drawn anew."""
+    task = get_task(config.task)
+    inputs = InputLayer(embedders, config.inputs, as_layer=as_layer)
+    return Network(inputs, task.Model(settings_of(task, config.settings), config.labels, inputs.widths))
+
+
+def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> Predictor:
+    """Load a trained task; its embedders are found where they were, unless they are given."""
+    folder = Path(folder).expanduser()
+    config = read_config(folder)
+    if embedders is None:
+        embedders = [fetch(folder, known) for known in config.embedders]
+    check_same(folder, config.embedders, embedders)
+    try:
+        network = build(config, embedders)
+    except ConfigError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    load_weights(network, folder)
+    return Predictor(config, network)
+
+
+def read_config(folder: Path) -> TaskConfig:
+    """What task.json says."""
+    path = folder / CONFIG
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=TaskConfig)
+    except OSError:
+        raise CheckpointError(f"{folder} is no trained task: it has no {CONFIG} that can be read") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: damaged, or of another version of elmokit: {error}") from None
+
+
+def load_weights(network: Network, folder: Path) -> None:
+    """Put the weights of the best epoch into a network."""
+    path = folder / WEIGHTS
+    try:
+        weights = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        problems = "; ".join(line.strip() for line in str(error).splitlines()[1:])
+        raise CheckpointError(f"{path} does not match {CONFIG}: {problems}") from None
+
+
+def weights_of(network: Network) -> bytes:
+    """The weights as the content of a file."""
+    return save({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file beside its place, then put it there in one move."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def as_json(value: Any) -> bytes:
+    """A value as the content of a file that people can read."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

@@ -1,0 +1,190 @@
+"""The piece of a context that answers a question: attention flow as in BiDAF (Seo et al. 2017), then two pointers."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from elmokit.errors import ConfigError
+from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax
+from elmokit.tasks.examples import Answer, Place, Question
+from elmokit.tasks.pairs import two_texts
+from elmokit.tasks.readers import read_questions
+from elmokit.tasks.scores import squad_scores
+from elmokit.tasks.task import Inputs, Item, Scores, Tokens, Widths
+from elmokit.text.sentences import Span
+from elmokit.text.tokenizers import Token, Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(EncoderSettings):
+    """How answers are learned and found."""
+
+    hidden: int = 100
+    """Width of the BiLSTMs in each direction."""
+    dropout: float = 0.2
+    """Share of their outputs that are dropped in training."""
+    longest: int = 20
+    """Tokens that an answer has at most."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.longest < 1:
+            raise ConfigError(f"longest is {self.longest}: an answer has at least 1 token")
+
+
+class Places(NamedTuple):
+    """Where the tokens of a context stand in it, and which of them are the gold answers."""
+
+    tokens: tuple[Token, ...]
+    spans: tuple[Span, ...]
+
+
+class AttentionFlow(nn.Module):
+    """[h; ũ; h∘ũ; h∘h̃] of each token of a context.
+
+    Context and question are alike by s(t, j) = v·h_t + w·u_j + z·(h_t∘u_j). ũ is the question by softmax_j(s), and h̃,
+    the same for all tokens, the context by softmax_t(max_j(s)). To an empty question both are zeros.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.context = nn.Linear(width, 1, bias=False)
+        self.question = nn.Linear(width, 1, bias=False)
+        self.both = nn.Parameter(torch.empty(width).uniform_(-(width**-0.5), width**-0.5))
+
+    def forward(self, context: Tensor, mask: Tensor, question: Tensor, asked: Tensor) -> Tensor:
+        """From (B, T, W) and (B, J, W) with their masks to (B, T, 4W)."""
+        likeness = self.context(context) + self.question(question).transpose(1, 2)  # (B, T, J)
+        likeness = likeness + (context * self.both) @ question.transpose(1, 2)
+        to_question = masked_softmax(likeness, asked[:, None]) @ question  # (B, T, W)
+        best = likeness.masked_fill(~asked[:, None], torch.finfo(likeness.dtype).min).amax(dim=-1)  # (B, T)
+        to_context = masked_softmax(best, mask & asked.any(dim=1, keepdim=True))[:, None] @ context  # (B, 1, W)
+        return torch.cat([context, to_question, context * to_question, context * to_context], dim=-1)
+
+
+class Model(nn.Module):
+    """A BiLSTM reads context and question, attention flows between them; two more BiLSTMs find start and end."""
+
+    def __init__(self, settings: Settings, labels: Sequence[str], widths: Widths) -> None:  # noqa: ARG002
+        super().__init__()
+        hidden, dropout = settings.hidden, settings.dropout
+        self.longest = settings.longest
+        self.encoder = input_encoder(settings, widths)
+        self.flow = AttentionFlow(self.encoder.width)
+        self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, 2 * hidden), nn.ReLU(), nn.Dropout(dropout))
+        self.modelling = Encoder(2 * hidden, hidden, dropout=dropout)
+        self.ending = Encoder(4 * hidden, hidden, dropout=dropout)
+        self.start = nn.Linear(4 * hidden, 1)
+        self.end = nn.Linear(4 * hidden, 1)
+
+    def pointers(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """The log probability of each token to be an answer's first, and its last, both (B, T)."""
+        (context, mask), (question, asked) = (self._encoded(inputs, text) for text in range(2))
+        flow = self.flow(context, mask, question, asked)  # (B, T, 4W)
+        seen = self.projection(flow)  # (B, T, 2 * hidden)
+        started = torch.cat([seen, self.modelling(seen, mask)], dim=-1)  # (B, T, 4 * hidden)
+        ended = torch.cat([seen, self.ending(started, mask)], dim=-1)
+        return _log_softmax(self.start(started)[..., 0], mask), _log_softmax(self.end(ended)[..., 0], mask)
+
+    def _encoded(self, inputs: Inputs, text: int) -> tuple[Tensor, Tensor]:
+        """Every second text, (B, T, W), and its mask; T is their own, for questions are shorter than contexts."""
+        mask = inputs.mask[text::2]
+        width = max(1, int(mask.sum(dim=1).max()))
+        mask, vectors = mask[:, :width], inputs.vectors[text::2, :width]
+        output = None if inputs.output is None else inputs.output[text::2, :width]
+        return self.encoder(vectors, mask, output), mask
+
+    def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
+        """The mean negative log likelihood of finding any of the gold answers."""
+        rows = zip(*self.pointers(inputs), items, strict=True)
+        return -torch.stack([_log_likelihood(start, end, item.extra.spans) for start, end, item in rows]).mean()
+
+    def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[Question]:
+        """The questions with the likeliest answer; none from an empty context."""
+        spans = best_spans(*self.pointers(inputs), longest=self.longest)
+        return [
+            replace(item.example, answers=_answers(item.example.context, item.extra.tokens, span))
+            for item, span in zip(items, spans, strict=True)
+        ]
+
+
+def best_spans(start: Tensor, end: Tensor, *, longest: int) -> list[Span]:
+    """For each row of scores, (B, T), the span with the highest start[first] + end[last], of at most so many tokens."""
+    longest = min(longest, start.shape[1])
+    windows = F.pad(end, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)  # (B, T, longest): end[t + length]
+    best = (start[..., None] + windows).flatten(1).argmax(dim=1).tolist()
+    return [Span(place // longest, place // longest + place % longest + 1) for place in best]
+
+
+def covered(tokens: Sequence[Token], start: int, end: int) -> Span:
+    """The tokens that have a character of text[start:end]; an empty span if none has."""
+    first = bisect_right(tokens, start, key=attrgetter("end"))
+    return Span(first, max(first, bisect_left(tokens, end, key=attrgetter("start"))))
+
+
+def _log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).log_softmax(dim=-1)
+
+
+def _log_likelihood(start: Tensor, end: Tensor, spans: Sequence[Span]) -> Tensor:
+    firsts, lasts = [span.start for span in spans], [span.end - 1 for span in spans]
+    return (start[firsts] + end[lasts]).logsumexp(dim=0)
+
+
+def _answers(context: str, tokens: Sequence[Token], span: Span) -> tuple[Answer, ...]:
+    if not tokens:
+        return ()
+    start, end = tokens[span.start].start, tokens[span.end - 1].end
+    return (Answer(context[start:end], start),)
+
+
+def read(path: Path, settings: Settings) -> Iterator[Question]:  # noqa: ARG001
+    """Questions of SQuAD 1.1."""
+    return read_questions(path)
+
+
+def prepare(example: Question, cut: Tokenizer) -> Item:
+    """Cut context and question, and find the tokens of the answers."""
+    tokens, context = _cut(example.context, cut)
+    found = (covered(tokens, answer.start, answer.end) for answer in example.answers)
+    spans = tuple(dict.fromkeys(span for span in found if span.start < span.end))
+    if example.answers and not spans:
+        raise example.place.error("none of its answers has a token of the context")
+    question = tuple(token.text for token in cut(example.question))
+    return Item(example, (context, question), Places(tokens, spans))
+
+
+@lru_cache(maxsize=1)
+def _cut(context: str, cut: Tokenizer) -> tuple[tuple[Token, ...], Tokens]:
+    """The same objects for all questions about a context, which follow each other."""
+    tokens = tuple(cut(context))
+    return tokens, tuple(token.text for token in tokens)
+
+
+def labels(example: Question) -> tuple[()]:  # noqa: ARG001
+    """There is no set of labels."""
+    return ()
+
+
+def score(gold: Sequence[Question], predicted: Sequence[Question]) -> Scores:
+    """SQuAD's F1 and exact match."""
+    pairs = zip(gold, predicted, strict=True)
+    found = squad_scores((_first(ours), [answer.text for answer in theirs.answers]) for theirs, ours in pairs)
+    return {"f1": found.f1, "exact": found.exact}
+
+
+def _first(question: Question) -> str:
+    return question.answers[0].text if question.answers else ""
+
+
+def parse(values: Mapping[str, Any], cut: Tokenizer) -> Question:  # noqa: ARG001
+    """A question and its context, perhaps with an id."""
+    return Question(str(values.get("id", "")), *two_texts(values, "question", "context"), (), Place("", 0))

@@ -1,0 +1,200 @@
+"""Tasks on the command line: train, evaluate, predict."""
+
+import io
+import json
+import sys
+
+import pytest
+from cyclopts import App
+from test_tasks_contract import CLASSES, ENTITIES
+from test_tasks_fit import static_vectors
+
+import elmokit.tasks
+from elmokit.cli.task import task
+from elmokit.errors import CheckpointError, ConfigError, DataError
+from elmokit.static.embedders import StaticVectors
+from elmokit.tasks.wsd import SenseCentroids
+
+QUICK = ("--epochs", "40", "--patience", "40", "--learning-rate", "0.02", "--batch", "4", "--input-dropout", "0")
+
+
+def run(*arguments):
+    app = App(result_action="return_none")
+    app.command(task)
+    app(["task", *map(str, arguments)], exit_on_error=False, print_error=False)
+
+
+def column_lines(sentences):
+    return "\n".join(
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(one.tokens, one.tags, strict=True)) for one in sentences
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Labelled data of two kinds, static vectors, and a text."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "ner.conll").write_text(column_lines(ENTITIES), encoding="utf-8")
+    (folder / "odd.conll").write_text("Mary\tB-PER\n\non\tO\nMars\tB-PLANET\n", encoding="utf-8")
+    (folder / "films.tsv").write_text("".join(f"{one.label}\t{one.text}\n" for one in CLASSES), encoding="utf-8")
+    static_vectors().save(folder / "vectors.txt")
+    (folder / "letter.txt").write_text("Anna Karenina left Moscow\nHe went to\nNew York. Jane met Anna.\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(files, model_folder, tmp_path_factory):
+    """The folder of a tagger."""
+    folder = tmp_path_factory.mktemp("trained") / "ner"
+    vectors = ("--model", model_folder, "--static", files / "vectors.txt")
+    data = ("--train", files / "ner.conll", "--dev", files / "ner.conll")
+    run("train", "tagging", *data, *vectors, "-o", folder, "-s", "hidden=16", "-s", "dropout=0.0", *QUICK)
+    return folder
+
+
+def test_train_says_how_it_goes(files, model_folder, tmp_path, capsys):
+    data = ("--train", files / "films.tsv", "--dev", files / "films.tsv", "-m", model_folder)
+    run("train", "classify", *data, "-o", tmp_path / "films", "--epochs", "2", "--sample", "50%", "-s", "hidden=8")
+    told = capsys.readouterr()
+    assert "8 examples to learn from, 8 to measure on" in told.err
+    assert "layers are computed once and kept in" in told.err
+    assert "epoch 2: loss" in told.err
+    assert "macro_f1" in told.err
+    assert told.out.startswith(str(tmp_path / "films"))
+    assert json.loads((tmp_path / "films" / "report.json").read_text())["train_examples"] == 4
+
+
+def test_evaluate(trained, files, capsys):
+    run("evaluate", trained, files / "ner.conll")
+    lines = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert list(lines) == ["f1", "precision", "recall", "accuracy"]
+    run("evaluate", trained, files / "ner.conll", "--json")
+    scores = json.loads(capsys.readouterr().out)
+    assert {name: f"{score:.4f}" for name, score in scores.items()} == lines
+    assert scores["f1"] > 0.9
+
+
+def test_predict_a_file(trained, files, capsys):
+    run("predict", trained, files / "letter.txt")
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["tokens"] for answer in answers][1] == ["He", "went", "to"]
+    assert answers[0] == {
+        "tokens": ["Anna", "Karenina", "left", "Moscow"],
+        "tags": ["B-PER", "I-PER", "O", "B-LOC"],
+    }
+    run("predict", trained, files / "letter.txt", "--split")
+    sentences = [json.loads(line)["tokens"] for line in capsys.readouterr().out.splitlines()]
+    assert [sentence[-1] for sentence in sentences] == [".", "."]
+
+
+def test_predict_standard_input(trained, capsys, monkeypatch):
+    """What comes out can go in again."""
+    lines = b'{"tokens": ["London", "is", "large"]}\n\n' + "贾宝玉 来 了\n".encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    run("predict", trained)
+    first = capsys.readouterr().out
+    assert [len(json.loads(line)["tags"]) for line in first.splitlines()] == [3, 0, 5]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(first.encode())))
+    run("predict", trained, "-")
+    assert capsys.readouterr().out == first
+
+
+def test_vectors_that_moved(trained, files, model_folder, tmp_path, capsys):
+    moved = tmp_path / "moved.txt"
+    StaticVectors.load(files / "vectors.txt").save(moved)
+    run("evaluate", trained, files / "ner.conll")
+    expected = capsys.readouterr().out
+    run("evaluate", trained, files / "ner.conll", "--static", moved, "-m", model_folder)
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        (["-s", "hidden"], ConfigError, "name=value"),
+        (["-s", "hiden=3"], ConfigError, "unknown setting 'hiden': this task has .*hidden"),
+        (["-s", "hidden=many"], ConfigError, "hidden"),
+        (["-s", "hidden=0"], ConfigError, "at least 1"),
+        (["--sample", "some"], ConfigError, "--sample some: write it as 0.01 or 1%"),
+        (["--sample", "200%"], ConfigError, "sample is 2.0"),
+        (["--epochs", "0"], ConfigError, "epochs is 0"),
+        (["--dev", "missing.conll"], DataError, "missing.conll"),
+        (["--dev", "odd.conll"], DataError, "odd.conll, line 4: the label 'B-PLANET' does not occur"),
+        (["--model", "missing"], CheckpointError, "missing"),
+    ],
+)
+def test_mistakes(arguments, kind, message, files, model_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(files)
+    given = {"--train": "ner.conll", "--dev": "ner.conll", "--model": model_folder, "-o": tmp_path / "task"}
+    given |= dict([arguments])
+    with pytest.raises(kind, match=message):
+        run("train", "tagging", *(part for pair in given.items() for part in pair))
+    assert not (tmp_path / "task").exists()
+
+
+def test_no_vectors(files, tmp_path):
+    with pytest.raises(ConfigError, match="at least one embedder"):
+        run("train", "tagging", "--train", files / "ner.conll", "--dev", files / "ner.conll", "-o", tmp_path / "task")
+
+
+def test_a_broken_object(trained, tmp_path):
+    (tmp_path / "lines.jsonl").write_text('{"tokens": ["a"]}\n{"tokens": [\n')
+    with pytest.raises(DataError, match=r"lines.jsonl: line 2 begins like a JSON object and is none"):
+        run("predict", trained, tmp_path / "lines.jsonl")
+
+
+KEYS = ("bank%1:17:01::", "bank%1:14:00::")  # of a river, of money
+USES = ("they sat on the bank of the river", "the bank lent her the money", "mud covers the bank", "my bank is closed")
+
+
+def plain_word(word):
+    return f'<wf lemma="{word}" pos="X">{word}</wf>'
+
+
+@pytest.fixture(scope="module")
+def senses(tmp_path_factory):
+    """Sentences with the senses of a word in them, and the list of its senses."""
+    folder, sentences = tmp_path_factory.mktemp("senses"), ""
+    for number, use in enumerate(USES):
+        words = "".join(map(plain_word, use.split()))
+        bank = f'<instance id="s{number}" lemma="bank" pos="NOUN">bank</instance>'
+        sentences += f'<sentence id="{number}">{words.replace(plain_word("bank"), bank)}</sentence>'
+    corpus = f'<corpus lang="en" source="tests"><text id="t">{sentences}</text></corpus>'
+    (folder / "a.data.xml").write_text(corpus, encoding="utf-8")
+    keys = "".join(f"s{number} {KEYS[number % 2]}\n" for number in range(len(USES)))
+    (folder / "a.gold.key.txt").write_text(keys, encoding="utf-8")
+    (folder / "senses.tsv").write_text(f"bank\tNOUN\t{' '.join(KEYS)}\n", encoding="utf-8")
+    return folder
+
+
+class TestSenses:
+    def test_from_learning_to_answers(self, senses, model_folder, tmp_path, capsys):
+        data, folder = senses / "a.data.xml", tmp_path / "wsd"
+        options = ("--model", model_folder, "-s", f"senses={senses / 'senses.tsv'}", "-s", "layer=1")
+        run("train", "wsd", "--train", data, "--dev", data, *options, "-o", folder)
+        assert "f1 NOUN" in capsys.readouterr().out
+        run("evaluate", folder, data, "--json")
+        assert set(json.loads(capsys.readouterr().out)) == {"f1", "f1 NOUN"}
+        question = {"tokens": ["the", "bank"], "instances": [{"lemma": "bank", "pos": "NOUN", "start": 1, "end": 2}]}
+        (tmp_path / "in.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
+        run("predict", folder, tmp_path / "in.jsonl")
+        [answer] = json.loads(capsys.readouterr().out)["instances"]
+        assert set(answer["keys"] if isinstance(answer, dict) else answer[-1]) < set(KEYS)
+        assert isinstance(elmokit.tasks.load(folder), SenseCentroids)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ((), "wsd needs the senses that each lemma has"),
+            (("-s", "senses=SENSES", "-s", "hidden=3"), "unknown setting 'hidden'"),
+            (("-s", "senses=SENSES", "--static", "VECTORS"), "wsd takes one embedder"),
+        ],
+    )
+    def test_mistakes(self, options, message, senses, files, model_folder, tmp_path):
+        places = {"SENSES": str(senses / "senses.tsv"), "VECTORS": str(files / "vectors.txt")}
+        for name, place in places.items():
+            options = [option.replace(name, place) for option in options]
+        data = senses / "a.data.xml"
+        with pytest.raises(ConfigError, match=message):
+            run("train", "wsd", "--train", data, "--dev", data, "-m", model_folder, *options, "-o", tmp_path / "wsd")
+        assert not (tmp_path / "wsd").exists()
