@@ -44,9 +44,9 @@ class _Lines(logging.Handler):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit code 2 and one sentence for a mistake, 130 after Ctrl-C."""
-    logger = logging.getLogger("elmokit")
+    logger, lines = logging.getLogger("elmokit"), _Lines()
     logger.setLevel(logging.INFO)
-    logger.handlers = [_Lines()]
+    logger.addHandler(lines)
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ElmoError, CycloptsError) as error:
@@ -56,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         sys.stderr.close()
         sys.exit(141)
+    finally:
+        logger.removeHandler(lines)
 
 
 def _leave(message: str, code: int) -> None:
