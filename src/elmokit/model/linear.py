@@ -16,9 +16,9 @@ INT8_ROWS = 64  # FBGEMM is fastest on blocks of about so many rows
 INT8_LEAST = 1 << 20  # weights; a smaller matrix stays in the cache as it is, where fp32 is as fast
 TINY = 1e-30
 # oneDNN keeps what it made for each number of rows. Left to themselves, its two caches grow to half a gigabyte and more
-# as a long text brings ever other lengths; so many are enough.
+# as a long text brings ever other lengths; so many are as fast.
 for _cache in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
-    os.environ.setdefault(_cache, "64")
+    os.environ.setdefault(_cache, "256")
 
 
 class Linear(Protocol):
