@@ -40,7 +40,7 @@ from simple_elmo import ElmoModel, training
 from simple_elmo.data import Batcher, BidirectionalLMDataset, TokenBatcher
 from simple_elmo.model import BidirectionalLanguageModel, dump_token_embeddings
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
 
 TEXT = """The river rose in the night and the old bridge was gone .
 She sat on the bank of the river and waited for the boat .
@@ -270,6 +270,9 @@ def main():
     tied = {"lstm": {"n_layers": 1, "use_skip_connections": False}, "share_embedding_softmax": True}
     make_words("bilm_tf_tied", tied, sharded=False)
     make_seqvec()
+    for latest in HERE.glob("bilm_tf*/checkpoint"):  # TensorFlow writes down where it was: others' folders stand there
+        text = latest.read_text(encoding="utf-8")
+        latest.write_text(text.replace(str(latest.parent), "/home/author"), encoding="utf-8")
 
 
 if __name__ == "__main__":
