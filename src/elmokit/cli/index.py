@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from elmokit.cli.lexicon import LONGEST_SHOWN, StudyOptions, meter
+from elmokit.cli.study import LONGEST_SHOWN, StudyOptions, meter
 from elmokit.errors import CheckpointError
 
 if TYPE_CHECKING:

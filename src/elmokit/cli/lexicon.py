@@ -1,82 +1,15 @@
 """`elmokit neighbors`, `senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
 
-import json as json_format
-import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.progress import SECONDS_BETWEEN_LINES
-from elmokit.config import TokenizerName
+from elmokit.cli.study import Files, ModelOptions, SenseOptions, StudyOptions, meter, print_json, shown
 
 if TYPE_CHECKING:
-    from elmokit.elmo import Elmo
-    from elmokit.embedder import Layers
-    from elmokit.lexicon.corpus import TextCorpus
     from elmokit.lexicon.neighbors import NearOccurrence, Neighbor
-    from elmokit.lexicon.occurrences import Occurrence, Progress
-    from elmokit.text.tokenizers import Tokenizer
-
-Files = Annotated[list[Path], Parameter(negative="")]
-SENTENCES_BETWEEN_UPDATES = 50
-LONGEST_SHOWN = 100  # characters on either side of a word
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """Which model reads, and how."""
-
-    model: Annotated[str, Parameter(alias="-m")]
-    """A model's folder or file."""
-    tokenizer: TokenizerName | None = None
-    """How text is cut into tokens; the model's own way unless given."""
-    json: Annotated[bool, Parameter(negative="")] = False
-    """Print JSON."""
-
-    def load(self) -> tuple["Elmo", "Tokenizer"]:
-        """The model and what cuts text for it."""
-        from elmokit.elmo import load
-        from elmokit.text.tokenizers import get_tokenizer
-
-        elmo = load(self.model)
-        return elmo, get_tokenizer(self.tokenizer) if self.tokenizer else elmo.tokenizer
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class StudyOptions(ModelOptions):
-    """Which model reads a corpus, and how."""
-
-    layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "average"
-    """average, top, or a layer's number; 0 is the context-free token vector."""
-    split: bool = True
-    """Split the corpus's lines into sentences; else each line is one."""
-
-    @property
-    def layers(self) -> "Layers":
-        """The layer as `embed` takes it."""
-        return int(self.layer) if self.layer.isdecimal() else self.layer  # type: ignore[return-value]
-
-    def open(self, paths: Sequence[Path], tokenizer: "Tokenizer") -> "TextCorpus":
-        """The corpus in files and folders."""
-        from elmokit.lexicon.corpus import open_corpus
-
-        return open_corpus(paths, tokenizer, split=self.split)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class SenseOptions(StudyOptions):
-    """The same, by the layer that tells senses apart best."""
-
-    layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "top"
-    """average, top, or a layer's number; 0 is the context-free token vector."""
 
 
 def neighbors(
@@ -130,10 +63,10 @@ def neighbors(
             )
             near = word_neighbors(query, types, k=k)
     if options.json:
-        _print_json({"neighbors": near} | ({"static": beside} if static else {}))
+        print_json({"neighbors": near} | ({"static": beside} if static else {}))
         return
     for neighbor in near:
-        print(f"{neighbor.cosine:.3f}  {_shown(neighbor[0])}")
+        print(f"{neighbor.cosine:.3f}  {shown(neighbor[0])}")
     if static:
         print(f"\n{static.name}{'' if beside else ': the word is not in it'}")
     for word, cosine in beside:
@@ -203,7 +136,7 @@ def senses(
     for path in plot or []:
         write_plot(path, found)
     if options.json:
-        _print_json(found)
+        print_json(found)
         return
     apart = "" if found.silhouette is None else f", silhouette {found.silhouette:.2f}"
     number = "1 sense" if len(found.senses) == 1 else f"{len(found.senses)} senses"
@@ -211,7 +144,7 @@ def senses(
     for place, sense in enumerate(found.senses, 1):
         print(f"\n{place}  {sense.share:.0%}  {', '.join(telling.word for telling in sense.words)}")
         for example in sense.examples:
-            print(f"   {_shown(example)}")
+            print(f"   {shown(example)}")
 
 
 def substitutes(
@@ -243,7 +176,7 @@ def substitutes(
     elmo, tokenizer = options.load()
     found = find(elmo, read_mark(sentence, tokenizer), k=k, direction=direction)
     if options.json:
-        _print_json(found)
+        print_json(found)
         return
     if found.rank is None:
         print(f"{found.word}: not in the model's vocabulary")
@@ -272,7 +205,7 @@ def surprisal(
     elmo, tokenizer = options.load()
     found = measure(elmo, [token.text for token in tokenizer(sentence)])
     if options.json:
-        _print_json(found)
+        print_json(found)
         return
     print("forward  backward  bits")
     print(f"         {found.begin:8.2f}  (begin)")
@@ -338,48 +271,14 @@ def shift(
             progress=progress,
         )
     if options.json:
-        _print_json(changes)
+        print_json(changes)
         return
     print("  APD    PRT  word")
     for change in changes:
         print(f"{change.apd:.3f}  {change.prt:.3f}  {change.word}  ({change.counts[0]:,} and {change.counts[1]:,})")
         for corpus, side in zip((first, second), change.examples, strict=True):
             for example in side:
-                print(f"              {corpus.name}: {_shown(example)}")
-
-
-@contextmanager
-def meter() -> "Iterator[Progress]":
-    """Report on standard error how many sentences have been read: a bar for a person, plain lines for a log."""
-    if not sys.stderr.isatty():
-        yield _LineMeter()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("sentences"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-
-        def show(done: int, total: int) -> None:
-            if done % SENTENCES_BETWEEN_UPDATES == 0 or done == total:
-                bar.update(task, completed=done, total=total)
-
-        yield show
-
-
-class _LineMeter:
-    """A line now and then."""
-
-    def __init__(self) -> None:
-        self.last = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self.last >= SECONDS_BETWEEN_LINES:
-            print(f"{done:,} of {total:,} sentences", file=sys.stderr)
-            self.last = now
+                print(f"              {corpus.name}: {shown(example)}")
 
 
 def _static_neighbors(path: Path | None, word: str, k: int) -> "list[Neighbor]":
@@ -392,30 +291,3 @@ def _static_neighbors(path: Path | None, word: str, k: int) -> "list[Neighbor]":
 
     vectors = read_vectors(path)
     return word_neighbors(word, vectors, k=k) if word in vectors.words else []
-
-
-def _shown(found: "str | Occurrence") -> str:
-    """A word, or a sentence with the word marked, cut on both sides if it is long."""
-    return found if isinstance(found, str) else found.context.marked(found.position, reach=LONGEST_SHOWN)
-
-
-def _print_json(found: Any) -> None:
-    print(json_format.dumps(_plain(found), ensure_ascii=False, indent=2))
-
-
-def _plain(value: Any) -> Any:
-    """Dataclasses and named tuples as objects, arrays as lists; an occurrence without its vector."""
-    from elmokit.lexicon.occurrences import Occurrence
-
-    if isinstance(value, Occurrence):
-        place = {"position": value.position, "document": value.context.document}
-        return {"token": value.token, "sentence": value.context.text} | place
-    if is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value.tolist() if hasattr(value, "tolist") else value
