@@ -407,9 +407,7 @@ class TestCommands:
         write_checkpoint(random_checkpoint(BYTES, seed=1), tmp_path / "other")
         run("index", "build", text, "-m", tmp_path / "model", "-o", tmp_path / "i", "--layer", "top")
         (tmp_path / "model").rename(tmp_path / "moved")
-        with pytest.raises(
-            CheckpointError, match=r"no such file or folder\. .* needs the model .*: --model says where"
-        ):
+        with pytest.raises(CheckpointError, match=r"no such file or folder, .* needs the model .*: --model says where"):
             run("index", "search", tmp_path / "i", "the [bank]")
         capsys.readouterr()
         run("index", "search", tmp_path / "i", "the [bank]", "-m", tmp_path / "moved")

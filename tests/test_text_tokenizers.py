@@ -1,5 +1,4 @@
 import pickle
-import sys
 import time
 import timeit
 
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.config import TOKENIZER_NAMES
-from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.errors import ConfigError
 from elmokit.text.tokenizers import get_tokenizer
 
 TEXTS = [
@@ -154,12 +153,6 @@ def test_characters(marked):
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(ConfigError, match=r"'spacy'.*whitespace, words, jieba, characters"):
         get_tokenizer("spacy")
-
-
-def test_jieba_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rjieba", None)
-    with pytest.raises(MissingExtraError, match=r"needs rjieba: pip install \"elmokit\[zh\]\""):
-        get_tokenizer("jieba")
 
 
 @pytest.mark.parametrize("name", TOKENIZER_NAMES)

@@ -41,7 +41,7 @@ def load(
     batch_tokens: int = 4096,
     token_cache_mb: float = 64,
 ) -> "Elmo":
-    """Load a model in any supported format from a folder, a file or an address (hf://…, https://…)."""
+    """Load a model by name ("en", "zh"), or in any supported format from a folder, a file or an address (hf://…)."""
     return Elmo(
         read_checkpoint(local_path(source)),
         precision=precision,

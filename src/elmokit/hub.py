@@ -1,6 +1,7 @@
-"""Models by address: `hf://owner/name[@revision][/folder]` and `https://…`, fetched once and kept.
+"""Models by name, `en`, or by address, `hf://owner/name[@revision][/folder]` and `https://…`, fetched once and kept.
 
-They are kept in $ELMOKIT_CACHE, or else in the user's cache folder. A file of the web is fetched again only if it was
+Names are those of the models that come with elmokit; a file or folder of the same name goes first. What is fetched is
+kept in $ELMOKIT_CACHE, or else in the user's cache folder. A file of the web is fetched again only if it was
 deleted there, or if its address carries another checksum, `#sha256=…`. Of a Hugging Face repository whatever has
 changed is fetched; without a network the last state is taken. Downloads are reported to the logger `elmokit.hub`.
 """
@@ -23,6 +24,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 import msgspec
 
+from elmokit.checkpoints.bundled import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 
 logger = logging.getLogger(__name__)
@@ -58,6 +60,8 @@ class Block(NamedTuple):
 def local_path(source: str | Path) -> Path:
     """Where a model is on this disk: an address is fetched, and with a file of weights the file that describes it."""
     path = fetch(source)
+    if not path.exists() and (bundled := bundled_path(str(source))):
+        return bundled
     if is_address(source):
         url, _, _ = str(source).partition("#")
         for ending, companion in COMPANIONS.items():

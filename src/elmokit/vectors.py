@@ -11,12 +11,11 @@ For all layers the arrays of .h5 are (layers, tokens, width), and `vectors` of t
 
 import io
 import json
-import os
 import struct
 import zipfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from shutil import copyfileobj
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -27,7 +26,8 @@ from numpy.lib import format as npy
 from safetensors import SafetensorError, safe_open
 
 from elmokit.embedder import Vectors
-from elmokit.errors import ConfigError, DataError, MissingExtraError, OutputError
+from elmokit.errors import ConfigError, DataError, MissingExtraError
+from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
 
 T = TypeVar("T")
@@ -62,17 +62,17 @@ def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
     """Write all sentences to one file in the format of its ending; the file appears when it is complete."""
     make_writer = _of_ending(path, WRITERS)
     number = -1
-    with _replacing(path) as partial:
-        with _clear_errors(path):
+    with replacing(path) as partial:
+        with writing(path):
             writer = make_writer(partial)
         try:
             for number, sentence in enumerate(sentences):
-                with _clear_errors(path):
+                with writing(path):
                     writer.write(number, sentence)
-            with _clear_errors(path):
+            with writing(path):
                 writer.finish()
         finally:
-            with _clear_errors(path):
+            with writing(path):
                 writer.close()
     return number + 1
 
@@ -80,7 +80,7 @@ def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
 def check_output(path: Path) -> None:
     """Raise at once what `write_vectors` would raise in the end: a wrong ending, no permission, a missing folder."""
     _of_ending(path, WRITERS)
-    with _replacing(path, keep=False):
+    with replacing(path, keep=False):
         pass
 
 
@@ -98,31 +98,6 @@ def _of_ending(path: Path, choices: dict[str, T]) -> T:
         known = ", ".join(choices)
         raise ConfigError(f"{path}: unknown ending {path.suffix!r}: vectors are kept in {known}")
     return choices[path.suffix]
-
-
-@contextmanager
-def _replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A temporary file beside the path that takes its name when all went well."""
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder: name a file in it")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with _clear_errors(path):
-            partial.touch()
-        yield partial
-        if keep:
-            with _clear_errors(path):
-                partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 class Hdf5Writer:

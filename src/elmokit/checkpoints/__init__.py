@@ -5,6 +5,7 @@ from pathlib import Path
 
 from elmokit.checkpoints import allenai, allennlp, bilm_tf, manylangs, native
 from elmokit.checkpoints.archives import is_archive, unpacked
+from elmokit.checkpoints.bundled import bundled_names
 from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat
 from elmokit.checkpoints.folders import new_folder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
@@ -18,7 +19,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     if is_archive(path):
         return _read_archive(path)
     if not path.exists() and not bilm_tf.recognises(path):
-        raise CheckpointError(f"{path}: there is no such file or folder")
+        names = ", ".join(bundled_names())
+        raise CheckpointError(f"{path}: no such file or folder, and no model of that name comes with elmokit ({names})")
     for candidate in FORMATS:
         if candidate.recognises(path):
             return candidate.read(path)

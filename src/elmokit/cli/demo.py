@@ -1,128 +1,110 @@
-"""`elmokit demo`: small models from nothing to meaning, in less than a minute."""
+"""`elmokit demo`: what contextual vectors tell that static ones cannot, and how a model is made, in a minute."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from importlib.util import find_spec
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from elmokit.errors import DataError, OutputError
+from cyclopts import Parameter
+
+from elmokit.errors import DataError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from elmokit.elmo import Elmo
+    from elmokit.lexicon.marks import MarkedWord
+    from elmokit.lexicon.substitutes import Substitutes
     from elmokit.pretrain.perplexity import Perplexity
     from elmokit.pretrain.run import Preflight, Reporter
     from elmokit.pretrain.trainer import Progress
 
+Language = Literal["en", "zh", "both"]
 PACKAGED = Path(__file__).parent / "samples"
 IN_REPOSITORY = Path(__file__).parents[3] / "samples"
 BAR = 40  # characters of the longest bar
 INDENT = "  "
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lesson:
-    """What is shown for a language."""
-
-    title: str
-    """The language's name."""
-    sample: str
-    """The file of its text."""
-    settings: Mapping[str, str]
-    """What is changed in the recipe `tiny`."""
-    words: tuple[str, ...]
-    """Words whose nearest words are shown."""
-    word: str
-    """A word with two meanings."""
-    uses: tuple[str, str, str]
-    """Sentences with that word: two with one meaning, the last with the other."""
-
-
-SETTINGS = {
+SHOWN = 2  # sentences of a sense in the terminal; the page has all
+GUESSES = 6
+TRAINING = {  # what is changed in the recipe `tiny`
+    "model.words.dim": "32",
     "training.batch": "32",
     "training.unroll": "20",
     "training.dropout": "0.3",
-    "training.epochs": "22",
-    "training.evaluate_steps": "50",
-}
-LESSONS = {
-    "en": Lesson(
-        title="English",
-        sample="en.txt",
-        settings=SETTINGS | {"model.words.dim": "32"},
-        words=("river", "winter", "Tom", "plays"),
-        word="bank",
-        uses=(
-            "The dog sat on the bank of the river.",
-            "We sat on the bank and looked at the water.",
-            "The bank gave the farmer some money.",
-        ),
-    ),
-    "zh": Lesson(
-        title="Chinese",
-        sample="zh.txt",
-        settings=SETTINGS
-        | {
-            "model.characters.alphabet": "unicode",
-            "model.tokenizer": "jieba" if find_spec("rjieba") else "characters",
-        },
-        words=("奶奶", "小雨", "书", "打"),
-        word="花",
-        uses=("河边的花很好看。", "山上的花又红又香。", "舅舅花了三百块钱。"),
-    ),
+    "training.epochs": "8",
+    "training.evaluate_steps": "40",
 }
 
 
-def demo(*, lang: Literal["en", "zh", "both"] = "both", keep: Path | None = None) -> None:
-    """Train two small models, English and Chinese, and see what they learn: in a minute, without a network.
+@dataclass(frozen=True)
+class Uses:
+    """A word in sentences of two senses."""
 
-    Example: elmokit demo --lang zh --keep my-first-models
+    sentences: "Sequence[MarkedWord]"
+    senses: "NDArray[np.integer]"
+    """Which of the two each sentence has, (N,)."""
+    vectors: "NDArray[np.float32]"
+    """The word's, of length 1, (L, N, D)."""
+
+    @property
+    def word(self) -> str:
+        """The word itself."""
+        return self.sentences[0].word
+
+    @property
+    def cosines(self) -> "tuple[NDArray[np.float32], NDArray[np.float32]]":
+        """The mean cosine of two uses in the same sense, and in different senses, (L,) each."""
+        import numpy as np
+
+        cosines = self.vectors @ self.vectors.swapaxes(1, 2)  # (L, N, N)
+        same = self.senses[:, None] == self.senses
+        return cosines[:, same & ~np.eye(len(same), dtype=bool)].mean(axis=1), cosines[:, ~same].mean(axis=1)
+
+
+@dataclass
+class Shown:
+    """All that the demo has shown, for the page."""
+
+    uses: list[Uses] = field(default_factory=list)
+    guesses: "list[tuple[MarkedWord, Substitutes]]" = field(default_factory=list)
+    curve: dict[int, float] = field(default_factory=dict)
+    """Held-out perplexity by step."""
+
+
+def demo(*, lang: Language = "both", page: Annotated[Path, Parameter(alias="-o")] = Path("demo.html")) -> None:
+    """See what contextual vectors tell that static ones cannot, and a model learn: in a minute, without a network.
+
+    Example: elmokit demo --lang zh
 
     Parameters
     ----------
     lang
         en, zh or both.
-    keep
-        A new folder for the models; they are thrown away unless given.
+    page
+        An .html file to be written, with the plots.
     """
-    from contextlib import nullcontext
-    from tempfile import TemporaryDirectory
-
-    from elmokit.checkpoints.folders import new_folder
-
-    if keep and keep.exists():
-        raise OutputError(f"{keep} is there already: name a new folder to keep the models in")
-    with TemporaryDirectory(prefix="elmokit-demo-") as folder, new_folder(keep) if keep else nullcontext() as kept:
-        for name, lesson in LESSONS.items():
-            if lang in (name, "both"):
-                elmo = teach(lesson, Path(folder, name))
-                if kept:
-                    elmo.save(kept / name)
-    if keep:
-        print(f"{keep}: a folder for each model; try elmokit info on one of them")
-
-
-def teach(lesson: Lesson, folder: Path) -> "Elmo":
-    """Train a model in the folder, and show what it has learned."""
+    from elmokit.cli.demo_page import draw
     from elmokit.elmo import load
+    from elmokit.files import replacing, writing
 
-    sample = find_sample(lesson.sample)
-    print(f"{lesson.title}\n{'=' * len(lesson.title)}\n")
-    print("A new model reads a short text again and again.")
-    print("It guesses every word twice: from the words before it, and from those after it.", flush=True)
-    points = train(sample, folder, lesson.settings)
-    print()
-    _show("Perplexity: among how many words it wavers, on lines kept from it. Less is better.", curve(points))
-    elmo = load(folder)
-    _show("Vectors: each word of a sentence has one in every layer.", shapes(elmo, lesson.uses[0]))
-    _show("Neighbours: the words that the model takes to be most alike.", neighbors(elmo, sample, lesson.words))
-    _show(
-        f"Context: the cosine of {lesson.word!r} in two sentences. Layer 0 sees the word alone, the others what is\n"
-        "around it; so small a model hears more of the grammar there than of the meaning.",
-        contexts(elmo, lesson.word, lesson.uses),
-    )
-    return elmo
+    shown = Shown()
+    with replacing(page) as partial:
+        for name, lesson in read_lessons().items():
+            if lang in (name, "both"):
+                teach(lesson, load(name), shown)
+        shown.curve = learn(find_sample("zh.txt" if lang == "zh" else "en.txt"))
+        with writing(page):
+            partial.write_text(draw(shown), encoding="utf-8")
+    print(f"{page}: all this with plots; open it in a browser")
+
+
+def read_lessons() -> dict[str, Any]:
+    """The sentences by language."""
+    return tomllib.loads(find_sample("demo.toml").read_text(encoding="utf-8"))
 
 
 def find_sample(name: str) -> Path:
@@ -133,14 +115,79 @@ def find_sample(name: str) -> Path:
     raise DataError(f"the sample text {name} is missing: install elmokit again")
 
 
-def train(sample: Path, folder: Path, settings: Mapping[str, str]) -> dict[int, float]:
-    """Train by the recipe `tiny` with some settings changed; held-out perplexity by step."""
+def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
+    """Show what a model makes of words in two senses, and what it expects in a place."""
+    from elmokit.lexicon.marks import read_mark
+    from elmokit.lexicon.substitutes import substitutes
+
+    print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
+    print("One word, two meanings: the mean cosine of its vectors in two sentences. Layer 0 knows the word alone, as")
+    print("static vectors do, and cannot tell; the layers above it have read the sentence.\n", flush=True)
+    for senses in lesson["words"].values():
+        uses = compare(senses, elmo)
+        shown.uses.append(uses)
+        _show(f"{uses.word}", cosine_table(uses))
+    print("Guess: what could stand in a place? The model sees the words before and after it.\n")
+    for sentence in lesson["guesses"]:
+        query = read_mark(sentence, elmo.tokenizer)
+        guess = substitutes(elmo, query, k=GUESSES)
+        shown.guesses.append((query, guess))
+        _show(blank(query), ["  ".join(f"{one.word} {one.probability:.0%}" for one in guess.candidates)])
+
+
+def compare(senses: Sequence[Sequence[str]], elmo: "Elmo") -> Uses:
+    """The vectors of a word in marked sentences of each sense."""
+    import numpy as np
+
+    from elmokit.lexicon.marks import read_mark
+    from elmokit.lexicon.occurrences import unit_vectors
+
+    marked = [read_mark(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
+    layers = elmo.embed([one.context.words for one in marked], layers="all")
+    vectors = [found[:, one.position] for found, one in zip(layers, marked, strict=True)]  # (L, D) each
+    numbers = [number for number, sense in enumerate(senses) for _ in sense]
+    return Uses(marked, np.array(numbers), unit_vectors(np.stack(vectors, axis=1)))
+
+
+def cosine_table(uses: Uses) -> Iterator[str]:
+    """Some sentences of each sense, and the cosines by layer."""
+    for sense in sorted(set(uses.senses.tolist())):
+        for place in (uses.senses == sense).nonzero()[0][:SHOWN]:
+            yield f"{sense + 1}  {uses.sentences[place].context.text}"
+    heads = ["static", *(f"layer {number}" for number in range(1, len(uses.vectors)))]
+    yield " " * 20 + "".join(f"{head:>9}" for head in heads)
+    for name, cosines in zip(("the same meaning", "another meaning"), uses.cosines, strict=True):
+        yield f"{name:<20}" + "".join(f"{cosine:>9.2f}" for cosine in cosines)
+
+
+def blank(query: "MarkedWord") -> str:
+    """The sentence with a gap for the marked word."""
+    token = query.context.tokens[query.position]
+    return f"{query.context.text[: token.start]}____{query.context.text[token.end :]}"
+
+
+def learn(sample: Path) -> dict[int, float]:
+    """Train a tiny model for some seconds, and show how its perplexity falls."""
+    print("A model of your own\n===================\n")
+    print("A new and tiny one reads a short text again and again, and guesses every word twice: from the words before")
+    print("it, and from those after it.", flush=True)
+    with TemporaryDirectory(prefix="elmokit-demo-") as folder:
+        points = train(sample, Path(folder, "model"))
+    print()
+    _show("Perplexity: among how many words it wavers, on lines kept from it. Less is better.", curve(points))
+    print("The same with a text of yours: elmokit pretrain TEXT -o my-model --recipe novel\n")
+    return points
+
+
+def train(sample: Path, folder: Path) -> dict[int, float]:
+    """Held-out perplexity by step."""
     from elmokit.cli.pretrain import BarReporter, LineReporter
     from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
     from elmokit.pretrain.run import pretrain
 
     values = read_recipe("tiny")
-    for name, value in settings.items():
+    chinese = {"model.characters.alphabet": "unicode", "model.tokenizer": "jieba"} if sample.stem == "zh" else {}
+    for name, value in (TRAINING | chinese).items():
         set_value(values, name, value)
     with BarReporter() if sys.stderr.isatty() else LineReporter() as reporter:
         recorder = Recorder(folder, reporter)
@@ -180,50 +227,5 @@ def curve(points: Mapping[int, float]) -> Iterator[str]:
         yield f"after {step:>5,} steps  {perplexity:>7,.1f}  {bar}"
 
 
-def shapes(elmo: "Elmo", sentence: str) -> Iterator[str]:
-    """How many vectors a sentence has, and how wide they are."""
-    [tokens] = elmo.tokenize([sentence])
-    layers, count, width = elmo.embed([tokens], layers="all")[0].shape
-    yield " | ".join(tokens)
-    yield f"{count} words × {layers} layers, {width} numbers each"
-
-
-def neighbors(elmo: "Elmo", sample: Path, words: Iterable[str]) -> Iterator[str]:
-    """The words whose mean vectors in the sample are nearest, with their cosines."""
-    from elmokit.lexicon.corpus import open_corpus
-    from elmokit.lexicon.neighbors import word_neighbors
-    from elmokit.lexicon.occurrences import type_vectors
-
-    vectors = type_vectors(open_corpus([sample], elmo.tokenizer), elmo, layers="top")
-    known = [word for word in words if word in vectors.words]
-    for word in known:
-        near = "  ".join(f"{other.word} {other.cosine:.2f}" for other in word_neighbors(word, vectors, k=5))
-        yield f"{_padded(word, 8)}{near}"
-
-
-def contexts(elmo: "Elmo", word: str, uses: tuple[str, str, str]) -> Iterator[str]:
-    """The cosines, by layer, of a word in two like sentences and in two unlike ones."""
-    import numpy as np
-
-    from elmokit.lexicon.occurrences import unit_vectors
-
-    tokens = elmo.tokenize(uses)
-    layers = elmo.embed(tokens, layers="all")
-    first, like, unlike = (
-        unit_vectors(vectors[:, sentence.index(word)]) for vectors, sentence in zip(layers, tokens, strict=True)
-    )  # (L, D) each
-    yield from (f"{letter}  {use}" for letter, use in zip("ABC", uses, strict=True))
-    yield " " * 24 + "".join(f"layer {number:<5}" for number in range(elmo.layer_count))
-    for pair, other in {"A and B, like": like, "A and C, unlike": unlike}.items():
-        yield f"{pair:<24}" + "".join(f"{cosine:<11.2f}" for cosine in np.sum(first * other, axis=-1))
-
-
 def _show(heading: str, lines: Iterable[str]) -> None:
     print("\n".join([heading, "", *(f"{INDENT}{line}".rstrip() for line in lines), ""]), flush=True)
-
-
-def _padded(text: str, width: int) -> str:
-    """Filled up with blanks as a terminal counts: Chinese characters are two wide."""
-    from rich.cells import cell_len
-
-    return text + " " * max(1, width - cell_len(text))

@@ -5,7 +5,6 @@ default differs: nothing is carried over from call to call unless `stateful=True
 """
 
 import json
-import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.embedder import Vectors
-from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.errors import ConfigError, DataError
+from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
 from elmokit.integrations.allennlp_bilm import BiLm, read_pair
 from elmokit.text.characters import ByteCharacters
@@ -247,12 +247,5 @@ def _chosen(layers: Vectors, output_format: OutputFormat) -> Vectors:
 @contextmanager
 def _new_hdf5(path: Path) -> Iterator[NewHdf5]:
     """An HDF5 file that takes its name when it is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with NewHdf5(partial) as hdf5:
-            yield hdf5
-        partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, writing(path), NewHdf5(partial) as hdf5:
+        yield hdf5

@@ -2,9 +2,7 @@
 
 import io
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from string import Template
@@ -13,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from elmokit.embedder import Vectors
-from elmokit.errors import ConfigError, MissingExtraError, OutputError
+from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.files import replace_file, replacing
 from elmokit.lexicon.occurrences import Occurrence
 from elmokit.lexicon.senses import Sense, Senses, sense_vectors
 
@@ -42,7 +41,7 @@ def check_plot(path: Path) -> None:
         raise ConfigError(f"{path}: unknown ending {path.suffix!r}: a plot is written as {' or '.join(DRAWERS)}")
     if path.suffix == ".png":
         _figure_class()
-    with _replacing(path, keep=False):
+    with replacing(path, keep=False):
         pass
 
 
@@ -50,23 +49,7 @@ def write_plot(path: Path, senses: Senses) -> None:
     """Write a .png or an .html; the file appears when it is complete."""
     check_plot(path)
     content = DRAWERS[path.suffix](senses)
-    with _replacing(path) as partial:
-        partial.write_bytes(content)
-
-
-@contextmanager
-def _replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A temporary file beside the path that takes its name when all went well."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.touch()
-        yield partial
-        if keep:
-            partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    replace_file(path, content)
 
 
 def draw_page(senses: Senses) -> bytes:

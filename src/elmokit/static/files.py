@@ -7,10 +7,8 @@
 | .safetensors | `vectors` and `words` |
 """
 
-import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +16,8 @@ import numpy as np
 from safetensors import SafetensorError
 
 from elmokit.embedder import Vectors
-from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.errors import ConfigError, DataError
+from elmokit.files import replacing, writing
 from elmokit.static.formats import binary, tensors, text
 from elmokit.static.formats.block import Block
 
@@ -75,14 +74,14 @@ def write_vectors(path: Path, words: Sequence[str], vectors: Vectors | None, *, 
         tensors.read: tensors.write,
     }
     encoded = [_encoded(path, word, blanks=not ending.startswith(".bin")) for word in words]
-    with _replacing(path) as new:
+    with replacing(path) as new, writing(path, (OSError, SafetensorError)):
         writers[READERS[ending]](new, encoded, vectors)
 
 
 def check_output(path: Path) -> None:
     """Raise at once what `write_vectors` would raise in the end: a wrong ending, no permission, a missing folder."""
     _ending(path)
-    with _replacing(path, keep=False):
+    with replacing(path, keep=False):
         pass
 
 
@@ -100,20 +99,3 @@ def _encoded(path: Path, word: str, *, blanks: bool) -> bytes:
         return word.encode("utf-8")
     except UnicodeEncodeError:
         raise DataError(f"{path}: the word {word!r} holds half a character: remove it") from None
-
-
-@contextmanager
-def _replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A temporary file beside the path, with its ending, that takes its name when all went well."""
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder: name a file in it")
-    new = path.with_name(f".{os.getpid()}.partial.{path.name}")
-    try:
-        new.touch()
-        yield new
-        if keep:
-            new.replace(path)
-    except (OSError, SafetensorError) as error:
-        raise OutputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
-    finally:
-        new.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ import torch
 from elmokit.config import TokenizerName
 from elmokit.embedder import Embedder
 from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.files import replace_file
 from elmokit.tasks.cache import cache_bytes, fits, open_cache
 from elmokit.tasks.embedders import EmbedderId, copy_into, identify
 from elmokit.tasks.inputs import FrozenSource
@@ -19,7 +20,7 @@ from elmokit.tasks.network import Network
 from elmokit.tasks.registry import get_task
 from elmokit.tasks.report import Reporter, Silence
 from elmokit.tasks.run import Run
-from elmokit.tasks.saved import CONFIG, Predictor, TaskConfig, as_json, build, load_weights, read_config, replace_file
+from elmokit.tasks.saved import CONFIG, Predictor, TaskConfig, as_json, build, load_weights, read_config
 from elmokit.tasks.settings import FitSettings, InputSettings
 from elmokit.tasks.task import Item, check_labels, learn_labels, settings_of
 from elmokit.text.tokenizers import get_tokenizer

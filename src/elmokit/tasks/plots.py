@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import MissingExtraError
+from elmokit.files import replace_file
 from elmokit.tasks.report import Report, read_report
-from elmokit.tasks.saved import replace_file
 
 WEIGHTS, CURVE = "layer-weights.png", "learning-curve.png"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")

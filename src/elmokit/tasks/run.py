@@ -15,9 +15,10 @@ import torch
 from torch import nn
 
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
+from elmokit.files import replace_file
 from elmokit.tasks.network import Network, size
 from elmokit.tasks.report import REPORT, Epoch, Report, Reporter, best_of, misses
-from elmokit.tasks.saved import WEIGHTS, as_json, replace_file, weights_of
+from elmokit.tasks.saved import WEIGHTS, as_json, weights_of
 from elmokit.tasks.settings import FitSettings
 from elmokit.tasks.task import Item, Task, shown
 from elmokit.text.batches import batch_by_tokens

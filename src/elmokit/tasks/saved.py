@@ -8,7 +8,6 @@
 | report.json, *.png | how training went |
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -20,7 +19,7 @@ from safetensors.torch import load_file, save
 
 from elmokit.config import TokenizerName
 from elmokit.embedder import Embedder
-from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
+from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.tasks.embedders import EmbedderId, as_layer, check_same, fetch
 from elmokit.tasks.inputs import InputLayer
 from elmokit.tasks.network import Network
@@ -136,18 +135,6 @@ def load_weights(network: Network, folder: Path) -> None:
 def weights_of(network: Network) -> bytes:
     """The weights as the content of a file."""
     return save({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there in one move."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def as_json(value: Any) -> bytes:

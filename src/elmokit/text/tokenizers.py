@@ -4,12 +4,11 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache, partial
-from importlib.util import find_spec
 from itertools import pairwise
 from typing import NamedTuple
 
 from elmokit.config import TOKENIZER_NAMES
-from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.errors import ConfigError
 from elmokit.text.sentences import ABBREVIATIONS
 
 
@@ -72,8 +71,6 @@ def _characters() -> Tokenizer:
 
 def _jieba() -> Tokenizer:
     """Chinese words by jieba's dictionary, and by its hidden Markov model where the dictionary has none."""
-    if find_spec("rjieba") is None:
-        raise MissingExtraError("the 'jieba' tokenizer needs rjieba: pip install \"elmokit[zh]\"")
     return _find_with_jieba
 
 

@@ -1,0 +1,126 @@
+"""The demo's page: one file that needs nothing from elsewhere, its plots in SVG."""
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from math import log10
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from elmokit.cli.demo import Shown, Uses, blank
+from elmokit.lexicon.plots import COLORS, plane
+
+if TYPE_CHECKING:
+    from elmokit.lexicon.marks import MarkedWord
+    from elmokit.lexicon.substitutes import Substitutes
+
+PAGE = Path(__file__).with_name("demo.html")
+WIDTH, HEIGHT, MARGIN = 480, 260, 36
+NAMES = ("the same meaning", "another meaning")
+SHADES = ("#333", "#bbb")
+
+
+def draw(shown: Shown) -> str:
+    """The whole page."""
+    return Template(PAGE.read_text(encoding="utf-8")).substitute(
+        words="\n".join(map(word_section, shown.uses)),
+        guesses="\n".join(guess_section(*guess) for guess in shown.guesses),
+        curve=_figure(curve_plot(shown.curve), "steps of training, perplexity on a logarithmic scale"),
+    )
+
+
+def word_section(uses: Uses) -> str:
+    """The two plots of a word, and its sentences."""
+    senses = sorted(set(uses.senses.tolist()))
+    lists = (f'<ol style="border-color: {COLORS[sense]}">{"".join(_sentences(uses, sense))}</ol>' for sense in senses)
+    plots = _figure(cosine_plot(uses), "mean cosine of two uses") + _figure(scatter_plot(uses), "each use, top layer")
+    return f'<h3>{escape(uses.word)}</h3>\n<div class="word">{plots}{"".join(lists)}</div>'
+
+
+def _sentences(uses: Uses, sense: int) -> Iterable[str]:
+    for marked, number in zip(uses.sentences, uses.senses, strict=True):
+        if number == sense:
+            before, word, after = marked.context.around(marked.position)
+            yield f"<li>{escape(before)}<b>{escape(word)}</b>{escape(after)}</li>"
+
+
+def cosine_plot(uses: Uses) -> str:
+    """A pair of bars for each layer."""
+    layers, base = len(uses.vectors), HEIGHT - MARGIN
+    group = (WIDTH - MARGIN) / layers
+    parts = [_line(MARGIN, base, WIDTH, base)]
+    for place, (name, cosines) in enumerate(zip(NAMES, uses.cosines, strict=True)):
+        for layer, cosine in enumerate(cosines.tolist()):
+            x, top = MARGIN + group * (layer + 0.18 + 0.34 * place), base - max(0, cosine) * (base - 2 * MARGIN)
+            box = f'x="{x:.1f}" y="{top:.1f}" width="{0.3 * group:.1f}" height="{base - top:.1f}"'
+            parts.append(f'<rect {box} fill="{SHADES[place]}"/>')
+            parts.append(_text(x + 0.15 * group, top - 5, f"{cosine:.2f}"))
+        x = MARGIN + 10 + 150 * place
+        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{SHADES[place]}"/>')
+        parts.append(_text(x + 18, 14, name, anchor="start"))
+    names = ("static, layer 0", *(f"layer {layer}" for layer in range(1, layers)))
+    parts.extend(_text(MARGIN + group * (layer + 0.5), base + 18, name) for layer, name in enumerate(names))
+    return _svg(parts, f"Cosines of {uses.word} by layer")
+
+
+def scatter_plot(uses: Uses) -> str:
+    """A dot for each sentence."""
+    points = plane(uses.vectors[-1])
+    low, high = points.min(axis=0), points.max(axis=0)
+    scale = min((WIDTH - 2 * MARGIN) / max(high[0] - low[0], 1e-6), (HEIGHT - 2 * MARGIN) / max(high[1] - low[1], 1e-6))
+    parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fafafa" stroke="#ddd"/>']
+    for point, sense, marked in zip(points, uses.senses.tolist(), uses.sentences, strict=True):
+        x, y = (point - (low + high) / 2) * scale + (WIDTH / 2, HEIGHT / 2)
+        title = f"<title>{escape(marked.context.text)}</title>"
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8" fill="{COLORS[sense]}" fill-opacity=".8">{title}</circle>'
+        )
+    return _svg(parts, f"Uses of {uses.word}, coloured by meaning")
+
+
+def guess_section(query: "MarkedWord", guess: "Substitutes") -> str:
+    """A bar for each word that could stand in the gap."""
+    largest = guess.candidates[0].probability
+    rows = (
+        f'<span>{escape(one.word)}</span><i style="width: {100 * one.probability / largest:.1f}%"></i>'
+        f"<small>{one.probability:.1%}</small>"
+        for one in guess.candidates
+    )
+    return f'<h3>{escape(blank(query))}</h3>\n<div class="bars">{"".join(rows)}</div>'
+
+
+def curve_plot(points: Mapping[int, float]) -> str:
+    """Perplexity by step, on a logarithmic scale."""
+    last, values = max(points), [log10(value) for value in points.values()]
+    low, span = min(values), max(max(values) - min(values), 1e-6)
+    base = HEIGHT - MARGIN
+    places = [
+        (MARGIN + (WIDTH - 3 * MARGIN) * step / last, base - (value - low) / span * (base - MARGIN))
+        for step, value in zip(points, values, strict=True)
+    ]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    parts = [
+        _line(MARGIN, base + 8, WIDTH - MARGIN, base + 8),
+        f'<polyline points="{path}" fill="none" stroke="{COLORS[0]}" stroke-width="2"/>',
+    ]
+    for (x, y), (step, perplexity) in zip(places, points.items(), strict=True):
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[0]}"/>')
+        parts.append(_text(x + 6, y - 8, f"{perplexity:,.0f}", anchor="start"))
+        parts.append(_text(x, base + 24, f"{step:,}"))
+    return _svg(parts, "Perplexity falls")
+
+
+def _figure(svg: str, caption: str) -> str:
+    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
+
+
+def _svg(parts: Iterable[str], label: str) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+
+
+def _line(left: float, top: float, right: float, bottom: float) -> str:
+    return f'<path d="M{left} {top}L{right} {bottom}" stroke="#999"/>'
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "middle") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
