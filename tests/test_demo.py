@@ -1,4 +1,4 @@
-"""The demo: its texts, what it shows, and that it leaves nothing behind."""
+"""The demo: its texts, what it shows, its page, and that it leaves nothing behind."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +15,24 @@ import pytest
 from conftest import hear_interrupts
 
 import elmokit
-from elmokit.cli.demo import LESSONS, curve, demo, find_sample
+from elmokit.cli.demo import TRAINING, compare, curve, demo, find_sample, read_lessons
 from elmokit.errors import DataError, OutputError
-from elmokit.text.tokenizers import get_tokenizer
+from elmokit.lexicon.marks import read_mark
 
 QUICK = {"training.epochs": "2", "training.batch": "8", "training.unroll": "10", "training.evaluate_steps": "10"}
 QUICK |= {"model.hidden": "16", "model.projection": "8", "model.characters.filters": "[[1, 8], [2, 8]]"}
 SENSES = {"en": "bank spring play match light bat letter".split(), "zh": "打 东西 意思 包 花".split()}
+LESSONS = read_lessons()
 
 
 @pytest.fixture
 def quick(tmp_path, monkeypatch):
-    """The lessons on a third of their texts, in few steps; the folder where temporary files go."""
-    for name, lesson in LESSONS.items():
-        lines = find_sample(lesson.sample).read_text(encoding="utf-8").splitlines(keepends=True)
-        (tmp_path / lesson.sample).write_text("".join(lines[::3]), encoding="utf-8")
-        settings = {**lesson.settings, **QUICK}
-        monkeypatch.setitem(LESSONS, name, replace(lesson, sample=str(tmp_path / lesson.sample), settings=settings))
+    """Few steps of training; the folder where temporary files go, which is not the one for pages."""
+    for name, value in QUICK.items():
+        monkeypatch.setitem(TRAINING, name, value)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "temporary"
 
 
@@ -43,27 +42,25 @@ def left_behind(folder) -> list[Path]:
 
 
 class TestSamples:
-    @pytest.mark.parametrize("name", LESSONS)
+    @pytest.mark.parametrize("name", SENSES)
     def test_lines(self, name):
-        lines = find_sample(LESSONS[name].sample).read_bytes().decode("utf-8").splitlines()
+        lines = find_sample(f"{name}.txt").read_bytes().decode("utf-8").splitlines()
         assert len(lines) >= 300
         assert len(set(lines)) == len(lines)
         assert all(line == line.strip() != "" for line in lines)
 
-    @pytest.mark.parametrize("name", LESSONS)
+    @pytest.mark.parametrize("name", SENSES)
     def test_words_of_many_meanings(self, name):
-        text = find_sample(LESSONS[name].sample).read_text(encoding="utf-8")
+        text = find_sample(f"{name}.txt").read_text(encoding="utf-8")
         for word in SENSES[name]:
             assert len(re.findall(rf"\b{word}\b" if name == "en" else word, text)) >= 50, word
 
-    @pytest.mark.parametrize(("name", "tokenizer"), [("en", "words"), ("zh", "jieba"), ("zh", "characters")])
-    def test_sentences_about_meaning_are_new(self, name, tokenizer):
-        """The model has not read them, and their word stands alone in each."""
-        lesson = LESSONS[name]
-        text = find_sample(lesson.sample).read_text(encoding="utf-8")
-        for use in lesson.uses:
-            assert use not in text
-            assert [token.text for token in get_tokenizer(tokenizer)(use)].count(lesson.word) == 1
+    @pytest.mark.parametrize("name", LESSONS)
+    def test_two_senses_of_as_many_sentences(self, name):
+        tokenizer = elmokit.load(name).tokenizer
+        for word, senses in LESSONS[name]["words"].items():
+            assert [len(sense) for sense in senses] == [4, 4]
+            assert {read_mark(sentence, tokenizer).word for sense in senses for sentence in sense} == {word}
 
     def test_missing(self):
         with pytest.raises(DataError, match=r"the sample text fr.txt is missing"):
@@ -75,62 +72,80 @@ class TestDemo:
     def test_one_language(self, name, quick, capsys):
         demo(lang=name)
         output, lesson = capsys.readouterr().out, LESSONS[name]
-        assert [other.title for other in LESSONS.values() if other.title in output] == [lesson.title]
-        for part in ("Perplexity", "Vectors", "Neighbours", "Context", *lesson.uses, "layer 2"):
-            assert part in output
-        perplexities = [float(found) for found in re.findall(r"steps +([\d,]+\.\d)", output.replace(",", ""))]
-        assert len(perplexities) >= 3
-        assert perplexities[-1] < perplexities[0] / 2
+        assert [other["title"] for other in LESSONS.values() if other["title"] in output] == [lesson["title"]]
+        for word, senses in lesson["words"].items():
+            assert f"\n{word}\n" in output
+            assert all(sense[0].replace("[", "").replace("]", "") in output for sense in senses)
+        assert output.count("____") == len(lesson["guesses"])
         assert left_behind(quick) == []
 
-    def test_cosines(self, quick, tmp_path, capsys):
-        """They are those of the model that is kept; without its neighbours a word is always the same."""
-        demo(lang="en", keep=tmp_path / "kept")
-        rows = re.findall(r"A and (\w), \w+ +([\d.-]+) +([\d.-]+) +([\d.-]+)", capsys.readouterr().out)
-        elmo, lesson = elmokit.load(tmp_path / "kept" / "en"), LESSONS["en"]
-        tokens = elmo.tokenize(lesson.uses)
-        vectors = [
-            layers[:, sentence.index("bank")]
-            for layers, sentence in zip(elmo.embed(tokens, layers="all"), tokens, strict=True)
-        ]
-        for (letter, *found), other in zip(rows, vectors[1:], strict=True):
-            lengths = np.linalg.norm(vectors[0], axis=-1) * np.linalg.norm(other, axis=-1)
-            expected = (vectors[0] * other).sum(axis=-1) / lengths
-            assert [float(cosine) for cosine in found] == pytest.approx(expected, abs=0.0051), letter
+    def test_cosines(self, quick, capsys):
+        """Of all pairs of sentences, one by one; without its neighbours a word is always the same."""
+        demo(lang="en")
+        rows = re.findall(r"(?:same|another) meaning +([\d.-]+) +([\d.-]+) +([\d.-]+)", capsys.readouterr().out)
+        elmo = elmokit.load("en")
+        expected = []
+        for senses in LESSONS["en"]["words"].values():
+            kinds = {True: [], False: []}
+            uses = [(number, use) for number, sense in enumerate(senses) for use in sense]
+            vectors = []
+            for _number, use in uses:
+                marked = read_mark(use, elmo.tokenizer)
+                vectors.append(elmo.embed([marked.context.words], layers="all")[0][:, marked.position].astype(float))
+            for first in range(len(uses)):
+                for second in range(first):
+                    lengths = np.linalg.norm(vectors[first], axis=-1) * np.linalg.norm(vectors[second], axis=-1)
+                    cosine = (vectors[first] * vectors[second]).sum(axis=-1) / lengths
+                    kinds[uses[first][0] == uses[second][0]].append(cosine)
+            expected += [np.mean(kinds[True], axis=0), np.mean(kinds[False], axis=0)]
+        assert len(rows) == len(expected) == 6
+        for found, cosines in zip(rows, expected, strict=True):
+            assert [float(cosine) for cosine in found] == pytest.approx(cosines, abs=0.0051)
             assert found[0] == "1.00"
 
-    def test_both_languages_are_as_each_alone(self, quick, capsys):
-        outputs = []
-        for lang in ("en", "zh", "both"):
-            demo(lang=lang)
-            outputs.append(capsys.readouterr().out)
-        assert outputs[2] == outputs[0] + outputs[1]
+    @pytest.mark.parametrize("name", LESSONS)
+    def test_context_tells_meanings_apart(self, name):
+        """In the top layer, for every word of the demo."""
+        elmo = elmokit.load(name)
+        for senses in LESSONS[name]["words"].values():
+            same, other = compare(senses, elmo).cosines
+            assert same[-1] > other[-1]
 
-    def test_without_jieba(self, quick, capsys, monkeypatch):
-        settings = {**LESSONS["zh"].settings, "model.tokenizer": "characters"}
-        monkeypatch.setitem(LESSONS, "zh", replace(LESSONS["zh"], settings=settings))
+    def test_perplexity_falls(self, quick, capsys):
         demo(lang="zh")
-        assert " | ".join(LESSONS["zh"].uses[0]) in capsys.readouterr().out
+        output = capsys.readouterr().out.replace(",", "")
+        perplexities = [float(found) for found in re.findall(r"steps +(\d+\.\d)", output)]
+        assert len(perplexities) >= 3
+        assert perplexities[-1] < perplexities[0] / 2
 
-    def test_a_folder_that_is_there(self, quick, tmp_path):
-        with pytest.raises(OutputError, match="is there already"):
-            demo(keep=tmp_path)
+    def test_page(self, quick, tmp_path, capsys):
+        demo(page=tmp_path / "page.html")
+        assert "page.html: all this with plots" in capsys.readouterr().out
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        plots = [ElementTree.fromstring(found) for found in re.findall(r"<svg.*?</svg>", page, re.DOTALL)]
+        words = sum(len(lesson["words"]) for lesson in LESSONS.values())
+        assert len(plots) == 2 * words + 1
+        dots = [title.text for plot in plots for title in plot.iter("title")]
+        assert len(dots) == len(set(dots)) == 8 * words
+        assert all(dot in re.sub("</?b>", "", page) for dot in dots)
+        assert "http" not in page.replace("http-equiv", "")
 
-    def test_a_folder_that_cannot_be_made(self, quick, capsys):
-        """Said before anything is trained."""
-        with pytest.raises(OutputError, match="cannot be written here"):
-            demo(keep=Path("/proc/kept"))
+    def test_a_page_that_cannot_be_written(self, quick, capsys):
+        """Said before anything is shown."""
+        with pytest.raises(OutputError, match="cannot be written"):
+            demo(page=Path("/proc/demo.html"))
+        with pytest.raises(OutputError, match="is a folder"):
+            demo(page=Path())
         assert capsys.readouterr().out == ""
-        assert left_behind(quick) == []
 
     def test_ctrl_c_leaves_nothing(self, tmp_path):
-        command = [sys.executable, "-m", "elmokit", "demo", "--keep", str(tmp_path / "kept")]
+        command = [sys.executable, "-m", "elmokit", "demo"]
         settings = {"env": os.environ | {"TMPDIR": str(tmp_path), "OMP_NUM_THREADS": "1"}, "cwd": tmp_path}
         process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=hear_interrupts, **settings)
         deadline = time.monotonic() + 300
-        while not list(tmp_path.glob("*/en/training.pt")) and time.monotonic() < deadline:
+        while not list(tmp_path.glob("*/model/training.pt")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert list(tmp_path.glob("*/en/training.pt"))
+        assert list(tmp_path.glob("*/model/training.pt"))
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=300)
         assert process.returncode == 130

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elmokit.embedder import Embedder
 from elmokit.errors import OutputError
+from elmokit.files import replacing
 from elmokit.tasks.task import Tokens
 from elmokit.text.inputs import in_chunks
 
@@ -79,15 +80,10 @@ def _key(identity: str, sentences: Sequence[Tokens], dtype: str) -> str:
 
 
 def _write(path: Path, embedder: Embedder, sentences: list[Tokens], *, dtype: str, progress: Progress) -> None:
-    partial = path.with_name(f".{path.name}.partial")
     done, total = 0, sum(map(len, sentences))
-    try:
-        with partial.open("wb") as file:
-            for chunk in in_chunks(map(list, sentences), CHUNK_TOKENS):
-                for layers in embedder.embed(chunk, layers="all"):  # (L, T, D)
-                    file.write(layers.swapaxes(0, 1).astype(dtype).tobytes())
-                done += sum(map(len, chunk))
-                progress(done, total)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("wb") as file:
+        for chunk in in_chunks(map(list, sentences), CHUNK_TOKENS):
+            for layers in embedder.embed(chunk, layers="all"):  # (L, T, D)
+                file.write(layers.swapaxes(0, 1).astype(dtype).tobytes())
+            done += sum(map(len, chunk))
+            progress(done, total)

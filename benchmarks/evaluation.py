@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""What each layer of a model knows, for its card: syntax, senses, words in context, words by themselves.
+
+    python benchmarks/evaluation.py en en DATA --text en-fiction.txt.xz --static glove.safetensors
+    python benchmarks/evaluation.py zh zh DATA --text zh-modern.txt.xz --static glove.safetensors
+
+The first name is the model's, the second the language's. DATA holds the folders tagging, similarity and wsd. Words by
+themselves: a model's vector of a word is the mean over at most 20 of its occurrences in the text; static vectors of
+the same corpus are measured on the same pairs, those whose words both have a vector everywhere.
+"""
+
+import argparse
+import statistics
+import tempfile
+from pathlib import Path
+
+import elmokit
+from elmokit.lexicon.corpus import open_corpus, survey
+from elmokit.lexicon.occurrences import type_vectors
+from elmokit.static.datasets import Dataset, read_dataset
+from elmokit.static.embedders import StaticVectors
+from elmokit.static.evaluation import evaluate, evaluate_in_context
+from elmokit.tasks import wsd
+from elmokit.tasks.fit import fit
+from elmokit.tasks.readers import read_inventory
+from elmokit.tasks.registry import get_task
+from elmokit.tasks.settings import FitSettings
+from elmokit.tasks.task import settings_of
+
+TAGS = {
+    "en": ("parts of speech, UD-EWT dev", "tagging/ud-ewt/train.conllu", "tagging/ud-ewt/dev.conllu"),
+    "zh": ("entities, Weibo dev", "tagging/weibo-ner/train.conll", "tagging/weibo-ner/dev.conll"),
+}
+SIMILARITY = {
+    "en": ("EN-MEN-TR-3k.txt", "EN-WS-353-ALL.txt", "EN-SIMLEX-999.txt", "EN-SimVerb-3500.txt"),
+    "zh": ("zh-240.txt", "zh-297.txt"),
+}
+
+
+def main() -> None:
+    """Print tables in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("language", choices=["en", "zh"])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--text", type=Path, required=True, help="where words are looked up in their contexts")
+    parser.add_argument("--static", type=Path, action="append", default=[])
+    args = parser.parse_args()
+    elmo = elmokit.load(args.model)
+    layers = [f"layer {number}" for number in range(elmo.layer_count)]
+    print(f"| | {' | '.join(layers)} | average |\n|---|{'---|' * (len(layers) + 1)}", flush=True)
+    row(TAGS[args.language][0] + ", a linear probe", [*probe(elmo, args), None], percent=True)
+    if args.language == "en":
+        row("senses, SemCor and Raganato's ALL, F1", senses(elmo, args.data), percent=True)
+        in_context = read_dataset(args.data / "similarity/en/scws.ratings.txt")
+        row("words in context, SCWS, Spearman", [one.value for one in evaluate_in_context(elmo, in_context)])
+    print_similarity(elmo, args)
+
+
+def row(name: str, values, *, percent: bool = False) -> None:
+    """A line of the first table."""
+    shown = ("" if value is None else f"{value:.1%}" if percent else f"{value:.3f}" for value in values)
+    print(f"| {name} | {' | '.join(shown)} |", flush=True)
+
+
+def probe(elmo, args) -> list[float]:
+    """The accuracy of a linear layer on top of each of the model's."""
+    task = get_task("probe")
+    settings = settings_of(task, {})
+    train, dev = (list(task.read(args.data / part, settings)) for part in TAGS[args.language][1:])
+    with tempfile.TemporaryDirectory() as folder:
+        training = FitSettings(epochs=8, patience=3, cache="float16")
+        trained = fit("probe", train, dev, {args.model: elmo}, Path(folder, "probe"), training=training)
+        scores = trained.evaluate(dev)
+    return [scores[f"layer {number}"] for number in range(elmo.layer_count)]
+
+
+def senses(elmo, data: Path) -> list[float]:
+    """The F1 of every layer, and of their average."""
+    inventory = read_inventory(data / "wsd/wordnet30.senses.tsv.xz")
+    train, test = list(wsd.read(data / "wsd/semcor.data.xml.xz")), list(wsd.read(data / "wsd/eval/ALL.data.xml"))
+    found = []
+    for layer in (*range(elmo.layer_count), "average"):
+        scores = wsd.fit(train, elmo, inventory, layer=layer).evaluate(test)
+        found.append(next(iter(scores.values())))
+    return found
+
+
+def print_similarity(elmo, args) -> None:
+    """Spearman's correlation with what people say of pairs of words, on pairs that all vectors know."""
+    folder = args.data / "similarity" / args.language
+    sets = [read_dataset(folder / name) for name in SIMILARITY[args.language]]
+    wanted = {word for one in sets for pair in one.pairs for word in (pair.first, pair.second)}
+    vectors = {path.stem: StaticVectors.load(path, lower_case=True) for path in args.static}
+    corpus = open_corpus([args.text], elmo.tokenizer)
+    counts = survey(corpus).counts
+    words = [word for word in wanted if counts[word] >= 5]
+    for layer in (0, "top", "average"):
+        types = type_vectors(corpus, elmo, layers=layer, max_words=0, also=words, limit=20)
+        vectors[f"ELMo, {layer}"] = StaticVectors(types.words, types.vectors, lower_case=True)
+    common = {one.name: shared(one, vectors.values()) for one in sets}
+    heads = " | ".join(f"{one.name}, {len(common[one.name].pairs)} of {len(one.pairs)} pairs" for one in sets)
+    print(f"\n| Spearman | {heads} | mean |\n|---|{'---|' * (len(sets) + 1)}")
+    for name, one in vectors.items():
+        values = [evaluate(one, some)[0].value for some in common.values()]
+        shown = " | ".join(f"{value:.3f}" for value in (*values, statistics.mean(values)))
+        print(f"| {name} | {shown} |", flush=True)
+
+
+def shared(dataset: Dataset, vectors) -> Dataset:
+    """The pairs whose words have a vector in all."""
+    pairs = tuple(pair for pair in dataset.pairs if all(pair.first in one and pair.second in one for one in vectors))
+    return Dataset(dataset.name, pairs=pairs)
+
+
+if __name__ == "__main__":
+    main()
