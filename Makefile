@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test check demo bench clean
+.PHONY: install test check demo bench wheel clean
 
 install: $(STAMP)
 
@@ -28,6 +28,9 @@ demo: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/inference.py
+
+wheel: $(STAMP)
+	$(BIN)/python -m hatchling build -t wheel
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

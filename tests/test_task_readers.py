@@ -243,11 +243,16 @@ class TestLabelled:
             ("id\tReview\tLabel\n7\tgood film\t1\n", {}),
             ("stars\tsaid\n1\tgood film\n", {"label": "stars", "text": "said"}),
             ("good film\tx\t1\n", {"label": "2", "text": "0"}),
+            ("good film\tquestion\t1\n", {"label": "2", "text": "0"}),
         ],
     )
     def test_tables(self, write, content, options):
         (example,) = read_labelled(write("a.tsv", content), **options)
         assert (example.text.replace("\t", " "), example.label) == ("good film", "1")
+
+    def test_a_table_that_begins_with_a_bracket_is_no_tree(self, write):
+        (example,) = read_labelled(write("a.tsv", "(good film)\t1\n"), label="1", text="0")
+        assert (example.text, example.label) == ("(good film)", "1")
 
     def test_objects(self, write):
         lines = ['{"text": "good", "label": "pos"}', "", '{"words": ["so", "so"], "label": 0, "class": 1}']
@@ -268,6 +273,11 @@ class TestPairs:
         (pair,) = read_pairs(write("a.txt", SICK))
         assert (pair.first, pair.second, pair.label, pair.place.line) == ("A b", "C d", "NEUTRAL", 2)
 
+    def test_sick_by_the_names_of_its_later_edition(self, write):
+        names = "pair_ID\tsentence_A\tsentence_B\tentailment_label\trelatedness_score\n"
+        (pair,) = read_pairs(write("a.txt", names + "1\tA b\tC d\tNEUTRAL\t4.5\n"))
+        assert (pair.first, pair.second, pair.label) == ("A b", "C d", "NEUTRAL")
+
 
 class TestQuestions:
     def test_places_are_counted_in_characters(self, write):
@@ -281,6 +291,18 @@ class TestQuestions:
         (question,) = read_questions(path)
         assert '"q1"' in path.read_text(encoding="utf-8").split("\n")[question.place.line - 1]
         assert str(question.place).endswith("question 'q1'")
+
+    def test_the_place_of_any_id(self, write):
+        """Written out or escaped, twice the same, or standing elsewhere before."""
+        file = json.loads(squad())
+        [paragraph] = file["data"][0]["paragraphs"]
+        ids = ["c", "题一", 'a"/\\b', "c", "c"]
+        paragraph["qas"] = [paragraph["qas"][0] | {"id": name} for name in ids]
+        for ascii_only in (True, False):
+            path = write("a.json", json.dumps(file, indent=1, ensure_ascii=ascii_only))
+            lines = path.read_text(encoding="utf-8").split("\n")
+            expected = [number for number, line in enumerate(lines, 1) if '"id": ' in line]
+            assert [question.place.line for question in read_questions(path)] == expected
 
 
 class TestRoles:
@@ -388,6 +410,7 @@ def test_broken_tags(write, name, content, message):
         ("a.txt", TREC + "What is it ?\n", "line 3: found 'What is it \\?': expected COARSE:fine"),
         ("a.tsv", "label\ttext\n1\n", "line 2: found 1 columns: expected 2"),
         ("a.tsv", "label\ttext\n1\t \n", "line 2: an empty column"),
+        ("a.tsv", "label\tcomment\n1\tgood\n", "line 1: found .*'comment'.: expected .* among them .* 'text'"),
         ("a.tsv", "just words\n", "line 1: .* expected tab-separated columns, among them 'label'"),
         ("a.jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', "line 2: .* expected a string in the field 'label'"),
         ("a.jsonl", '{"text": 3, "label": 1}\n', "line 1: found text = 3: expected a string"),

@@ -142,11 +142,15 @@ class TestObjects:
                 {"tokens": ["bank"], "instances": [{"lemma": "bank", "pos": "NOUN", "start": 0, "end": 2}]},
                 "the instance 'bank' goes from 0 to 2 of 1 tokens",
             ),
+            (
+                {"tokens": ["bank"], "instances": [{"lemma": "bank", "pos": "NN", "start": 0, "end": 1}]},
+                "the instance 'bank' has pos 'NN': expected NOUN, VERB",
+            ),
         ],
     )
     def test_objects_that_are_none(self, senses, asked, message):
-        with pytest.raises(DataError, match=message):
-            senses.predict([asked])
+        with pytest.raises(DataError, match=f"example 2: .*{message}"):
+            senses.predict([SENTENCES[0], asked])
 
 
 class TestDisk:

@@ -11,7 +11,7 @@ from test_tasks_fit import static_vectors
 
 import elmokit.tasks
 from elmokit.cli.task import task
-from elmokit.errors import CheckpointError, ConfigError, DataError
+from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.static.embedders import StaticVectors
 from elmokit.tasks.wsd import SenseCentroids
 
@@ -188,6 +188,9 @@ class TestSenses:
             ((), "wsd needs the senses that each lemma has"),
             (("-s", "senses=SENSES", "-s", "hidden=3"), "unknown setting 'hidden'"),
             (("-s", "senses=SENSES", "--static", "VECTORS"), "wsd takes one embedder"),
+            (("-s", "senses=SENSES", "--sample", "1%"), "wsd learns in one reading: --sample is not for it"),
+            (("-s", "senses=SENSES", "--epochs", "3"), "wsd learns in one reading: --epochs is not for it"),
+            (("-s", "senses=SENSES", "--mix", "last", "--resume"), "--mix and --resume are not for it"),
         ],
     )
     def test_mistakes(self, options, message, senses, files, model_folder, tmp_path):
@@ -198,3 +201,31 @@ class TestSenses:
         with pytest.raises(ConfigError, match=message):
             run("train", "wsd", "--train", data, "--dev", data, "-m", model_folder, *options, "-o", tmp_path / "wsd")
         assert not (tmp_path / "wsd").exists()
+
+    def test_a_folder_in_use_is_refused_before_anything_is_read(self, senses, model_folder, tmp_path):
+        (tmp_path / "thesis.tex").touch()
+        missing, options = senses / "missing.data.xml", ("-s", f"senses={senses / 'senses.tsv'}", "-m", model_folder)
+        with pytest.raises(OutputError, match="is not empty"):
+            run("train", "wsd", "--train", missing, "--dev", missing, *options, "-o", tmp_path)
+
+    def test_broken_dev_data_is_told_before_hours_of_learning(self, senses, model_folder, tmp_path):
+        train, dev = tmp_path / "train.data.xml", tmp_path / "dev.data.xml"
+        options = ("-s", f"senses={senses / 'senses.tsv'}", "-m", model_folder)
+        with pytest.raises(DataError, match="dev.gold.key.txt"):
+            run("train", "wsd", "--train", train, "--dev", dev, *options, "-o", tmp_path / "wsd")
+
+
+def test_half_a_character_comes_out_as_it_came_in(trained, tmp_path, capsys):
+    """JSON may hold a lone surrogate; UTF-8 may not."""
+    (tmp_path / "in.jsonl").write_text('{"tokens": ["\\ud800", "好"]}\n', encoding="utf-8")
+    run("predict", trained, tmp_path / "in.jsonl")
+    printed = capsys.readouterr().out
+    assert json.loads(printed.encode())["tokens"] == ["\ud800", "好"]
+
+
+def test_columns_by_their_numbers(files, tmp_path, capsys):
+    (tmp_path / "films.tsv").write_text("".join(f"{one.text}\t{one.label}\n" for one in CLASSES), encoding="utf-8")
+    data = ("--train", tmp_path / "films.tsv", "--dev", tmp_path / "films.tsv", "--static", files / "vectors.txt")
+    options = ("-s", "label=1", "-s", "text=0", "-s", "hidden=4", "--epochs", "1")
+    run("train", "classify", *data, "-o", tmp_path / "films", *options)
+    assert elmokit.tasks.load(tmp_path / "films").config.labels == ("bad", "good", "neither")

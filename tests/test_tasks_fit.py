@@ -2,12 +2,13 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from conftest import SENTENCES, random_elmo
-from test_tasks_contract import CLASSES, ENTITIES, PARTS, StopsAfter
+from test_tasks_contract import CLASSES, ENTITIES, PARTS, QUESTIONS, StopsAfter, tagged
 from torch import nn
 
 import elmokit
@@ -18,6 +19,7 @@ from elmokit.tasks.cache import open_cache
 from elmokit.tasks.classify import Settings as ClassifySettings
 from elmokit.tasks.embedders import as_layer
 from elmokit.tasks.encoder import Encoder, masked_softmax, max_mean
+from elmokit.tasks.examples import Answer
 from elmokit.tasks.fit import fit
 from elmokit.tasks.inputs import InputLayer
 from elmokit.tasks.plots import write_plots
@@ -69,6 +71,10 @@ def train(folder, embedders=None, *, examples=ENTITIES, dev=None, name="tagging"
         training=training,
         **options,
     )
+
+
+def tuned_weights(predictor):
+    return predictor.network.inputs.sources[0].layer.bilm.state_dict()
 
 
 def report(folder):
@@ -234,6 +240,14 @@ class TestCache:
             # layers computed in batches of another make differ by rounding, 1e-7, which Adam's first steps make 1e-5
             torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
 
+    def test_a_cache_of_another_size_is_made_anew(self, tmp_path):
+        options = {"identity": "elmo", "dtype": "float32", "progress": lambda done, total: None}
+        elmo = random_elmo()
+        expected = open_cache(tmp_path, elmo, TOKENS, **options).read(TOKENS)
+        [path] = tmp_path.iterdir()
+        path.write_bytes(path.read_bytes()[:-4])
+        np.testing.assert_array_equal(open_cache(tmp_path, elmo, TOKENS, **options).read(TOKENS), expected)
+
     def test_a_folder_of_its_own_serves_other_runs(self, tmp_path):
         for seed in (0, 1):
             told = Told()
@@ -283,6 +297,12 @@ class TestLoop:
         train(tmp_path / "task", training={"learning_rate": 1e-9, "epochs": 50, "patience": 3}, reporter=told)
         assert len(told.epochs) == 4
 
+    def test_waits_for_a_first_score(self, tmp_path):
+        """Coreference scores 0 until its first links are found: patience begins with the first score above 0."""
+        told, dev = Told(), [tagged("nothing/O here/O")]  # without an entity F1 is 0 whatever is learned
+        train(tmp_path / "task", dev=dev, training={"epochs": 6, "patience": 2}, reporter=told)
+        assert [epoch.score for epoch, _ in told.epochs] == [0.0] * 6
+
     def test_the_rate_falls_when_the_score_does(self, tmp_path):
         told = Told()
         train(
@@ -319,15 +339,13 @@ class TestLoop:
     @pytest.mark.parametrize("trainable", ["top", "all"])
     def test_fine_tuning(self, trainable, tmp_path):
         before = random_elmo().bilm.state_dict()
-        elmo = random_elmo()
         inputs = {"trainable": trainable, "unfreeze_epochs": 1, "tuned_rate": 0.01}
         options = {"inputs": inputs | PLAIN, "settings": Settings(hidden=8, dropout=0.0)}
         training = {"epochs": 12, "patience": 12}
-        predictor = train(tmp_path / "task", {"elmo": elmo}, examples=PARTS, training=training, **options)
+        predictor = train(tmp_path / "task", examples=PARTS, training=training, **options)
         best = report(tmp_path / "task")["best"]
-        moved = {
-            name.rsplit(".", 1)[0] for name, weight in elmo.bilm.state_dict().items() if not weight.equal(before[name])
-        }
+        after = tuned_weights(predictor)
+        moved = {name.rsplit(".", 1)[0] for name, weight in after.items() if not weight.equal(before[name])}
         layers = [{f"{way}_layers.{level}" for way in ("forward", "backward")} for level in (1, 0)]
         expected = layers[0] if best > 1 else set()
         if trainable == "all":
@@ -341,6 +359,15 @@ class TestLoop:
         assert again.predict(PARTS) == predictor.predict(PARTS)
         torch.testing.assert_close(again.network.state_dict(), predictor.network.state_dict())
 
+    def test_fine_tuning_leaves_the_model_itself_alone(self, tmp_path):
+        """It may serve other tasks, and is known again by its weights."""
+        elmo, inputs = random_elmo(), {"trainable": "all", "unfreeze_epochs": 0, "tuned_rate": 0.01}
+        predictor = train(tmp_path / "task", {"elmo": elmo}, inputs=inputs)
+        again, once_more = (load(tmp_path / "task", embedders=[elmo]) for _ in range(2))
+        assert predictor.predict(ENTITIES) == again.predict(ENTITIES) == once_more.predict(ENTITIES)
+        torch.testing.assert_close(elmo.bilm.state_dict(), random_elmo().bilm.state_dict(), rtol=0, atol=0)
+        assert not any(weight.requires_grad for weight in elmo.bilm.parameters())
+
     def test_fine_tuning_resumed_ends_the_same(self, tmp_path):
         options = {"inputs": {"trainable": "all"}, "training": {"epochs": 4, "patience": 4}}
         train(tmp_path / "whole", **options)
@@ -351,10 +378,9 @@ class TestLoop:
         assert whole == parts
 
     def test_lower_layers_learn_slower(self, tmp_path):
-        elmo, before = random_elmo(), random_elmo().bilm.state_dict()
+        before = random_elmo().bilm.state_dict()
         inputs = {"trainable": "all", "unfreeze_epochs": 0, "tuned_rate": 0.01, "lower_rate": 0.01}
-        train(tmp_path / "task", {"elmo": elmo}, inputs=inputs, training={"epochs": 1})
-        after = elmo.bilm.state_dict()
+        after = tuned_weights(train(tmp_path / "task", inputs=inputs, training={"epochs": 1}))
         top, low = (
             (after[f"forward_layers.{level}.weight"] - before[f"forward_layers.{level}.weight"]).abs().max()
             for level in (1, 0)
@@ -411,6 +437,13 @@ class TestFolders:
         (tmp_path / "vectors.txt").unlink()
         with pytest.raises(CheckpointError, match=r"needs the static vectors it was trained with: .*vectors.txt"):
             load(tmp_path / "task")
+
+    def test_vectors_looked_up_in_another_way_are_refused(self, tmp_path):
+        known, cased = static_vectors(), static_vectors()
+        cased.lookup.lower_case = True
+        train(tmp_path / "task", {"glove.txt": known})
+        with pytest.raises(CheckpointError, match="lower_case was False, not True"):
+            load(tmp_path / "task", embedders=[cased])
 
     def test_other_embedders_are_refused(self, bundled):
         _, folder = bundled
@@ -498,6 +531,13 @@ class TestFolders:
 
 
 class TestMistakes:
+    def test_an_example_that_cannot_be_prepared_leaves_no_folder(self, tmp_path):
+        """What was mended can then be tried again by the same command."""
+        blank = replace(QUESTIONS[0], context="a   b", answers=(Answer(" ", 2),))
+        with pytest.raises(DataError, match="none of its answers has a token"):
+            train(tmp_path / "task", examples=[*QUESTIONS, blank], name="span_qa")
+        assert not (tmp_path / "task").exists()
+
     def test_no_examples(self, tmp_path):
         with pytest.raises(DataError, match="the training data holds no examples"):
             fit("tagging", [], ENTITIES, {"elmo": random_elmo()}, tmp_path / "task")
@@ -524,7 +564,10 @@ class TestMistakes:
             InputSettings(**settings)
 
     def test_examples_that_cannot_be_read(self, tmp_path):
-        predictor = train(tmp_path / "task")
+        predictor = train(str(tmp_path / "task"))
+        assert predictor.predict([["Anna", "left"]]) == predictor.predict([{"tokens": ["Anna", "left"]}])
+        with pytest.raises(DataError, match=r"example 1: expected a JSON object with .text."):
+            predictor.predict([["fine", 2]])
         with pytest.raises(DataError, match=r"example 2: expected a JSON object with .text."):
             predictor.predict(["fine", {"texts": "not fine"}])
         with pytest.raises(DataError, match="put it in a list"):

@@ -170,6 +170,13 @@ def test_roles_that_continue_or_refer_need_not_be_known():
     assert new_model().loss(*batch([example])).isfinite()
 
 
+def test_a_role_that_has_two_prefixes_makes_no_tag_twice():
+    """C-R-A1 is what continues R-A1, and R-A1 is a tag of A1 already."""
+    tags = new_model(labels=("A1", "R-A1", "V")).tags
+    assert "B-C-R-A1" in tags
+    assert len(set(tags)) == len(tags)
+
+
 def test_the_score_counts_arguments_of_gold_predicates():
     gold = [sentence(4, 1), sentence(3)]
     wrong = Frame(1, (LabelledSpan(0, 1, "A0"), LabelledSpan(1, 2, "V")))

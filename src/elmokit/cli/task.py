@@ -104,6 +104,7 @@ def train(
             raise ConfigError(f"--set {setting}: write it as name=value, such as hidden=300")
         set_value(values, key, value)
     if name == "wsd":
+        _refuse_the_loop(inputs, training, sample=sample, tokenizer=tokenizer, cache_folder=cache_folder, resume=resume)
         _train_senses(values, train, dev, output, _load(model, static, lower_case=lower_case), bundle=bundle)
         return
     chosen = get_task(name)
@@ -132,6 +133,16 @@ def train(
     print(f"{output}: trained; report.json tells how")
 
 
+def _refuse_the_loop(inputs: InputSettings, training: FitSettings, **options: Any) -> None:
+    """Senses are not trained in epochs: whoever sets what belongs to these should know."""
+    given = vars(inputs) | vars(training) | options
+    usual = vars(InputSettings()) | vars(FitSettings()) | {"sample": 1.0, "resume": False}
+    if others := [f"--{name.replace('_', '-')}" for name, value in given.items() if value != usual.get(name)]:
+        raise ConfigError(
+            f"wsd learns in one reading: {' and '.join(others)} {'is' if len(others) == 1 else 'are'} not for it"
+        )
+
+
 def _train_senses(
     values: dict[str, Any], train: Path, dev: Path, output: Path, embedders: Mapping[str, "Embedder"], *, bundle: bool
 ) -> None:
@@ -146,9 +157,11 @@ def _train_senses(
         raise ConfigError("wsd needs the senses that each lemma has: -s senses=FILE")
     if len(embedders) != 1:
         raise ConfigError(f"wsd takes one embedder, a model or static vectors; {len(embedders)} are given")
+    wsd.check_unused(output)
     [(name, embedder)] = embedders.items()
+    held_out = list(wsd.read(dev))  # what is wrong with it is better known before the learning than after
     learned = wsd.fit(wsd.read(train), embedder, read_inventory(Path(senses)), layer=layer, name=name)
-    scores = learned.evaluate(wsd.read(dev))
+    scores = learned.evaluate(held_out)
     learned.save(output, bundle=bundle)
     _print_scores(scores)
 
@@ -262,7 +275,17 @@ def predict(
     for source in sources or ("-",):
         lines = read_sentences(source, split=split)
         for answer in predictor.predict_stream(_examples(lines, source)):
-            print(json_format.dumps(shown(answer), ensure_ascii=False))
+            print(_as_line(shown(answer)))
+
+
+def _as_line(values: Mapping[str, Any]) -> str:
+    """JSON that can be printed: a lone surrogate has no UTF-8."""
+    line = json_format.dumps(values, ensure_ascii=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return json_format.dumps(values)
+    return line
 
 
 def _open(

@@ -51,14 +51,22 @@ def open_cache(
 ) -> LayerCache:
     """The cache of an embedder's layers of these sentences; `identity` tells the embedder from others."""
     distinct = list(dict.fromkeys(sentences))
-    path = folder / f"{_key(identity, distinct, dtype)}.{dtype}"
+    path = cache_path(folder, distinct, identity=identity, dtype=dtype)
     try:
-        if not path.exists():
+        if not path.exists() or path.stat().st_size != cache_bytes(embedder, distinct, dtype=dtype):
             folder.mkdir(parents=True, exist_ok=True)
             _write(path, embedder, distinct, dtype=dtype, progress=progress)
         return LayerCache(path, embedder, distinct, dtype=dtype)
     except OSError as error:
         raise OutputError(f"{path}: the layers cannot be kept here: {error.strerror or error}") from error
+
+
+def cache_path(folder: Path, sentences: Iterable[Tokens], *, identity: str, dtype: str) -> Path:
+    """Where the layers of these sentences are kept."""
+    hashed = blake2b(repr((identity, dtype)).encode(), digest_size=16)
+    for sentence in dict.fromkeys(sentences):
+        hashed.update(repr(sentence).encode("utf-8", "surrogatepass"))
+    return folder / f"{hashed.hexdigest()}.{dtype}"
 
 
 def cache_bytes(embedder: Embedder, sentences: Iterable[Tokens], *, dtype: str) -> int:
@@ -70,13 +78,6 @@ def fits(folder: Path, size: int) -> bool:
     """Whether a disk has room for so many bytes, and as much again to spare."""
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return shutil.disk_usage(there).free > 2 * size
-
-
-def _key(identity: str, sentences: Sequence[Tokens], dtype: str) -> str:
-    hashed = blake2b(repr((identity, dtype)).encode(), digest_size=16)
-    for sentence in sentences:
-        hashed.update(repr(sentence).encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
 
 
 def _write(path: Path, embedder: Embedder, sentences: list[Tokens], *, dtype: str, progress: Progress) -> None:

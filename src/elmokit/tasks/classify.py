@@ -21,9 +21,9 @@ from elmokit.text.tokenizers import Tokenizer
 class Settings(EncoderSettings):
     """How texts are read and their classes learned."""
 
-    label: str | None = None
-    """The column or field of the class, where a file has several."""
-    text: str | None = None
+    label: str | int | None = None
+    """The column or field of the class, where a file has several; a number, from 0, where columns have no names."""
+    text: str | int | None = None
     """The column or field of the text."""
     fine: bool = False
     """Keep TREC's fine classes, ABBR:exp; else the coarse ones, ABBR."""
@@ -72,7 +72,8 @@ class Model(nn.Module):
 
 def read(path: Path, settings: Settings) -> Iterator[LabelledText]:
     """Texts of PTB trees, JSONL, TREC or TSV."""
-    return read_labelled(path, label=settings.label, text=settings.text, fine=settings.fine)
+    label, text = (None if name is None else str(name) for name in (settings.label, settings.text))
+    return read_labelled(path, label=label, text=text, fine=settings.fine)
 
 
 def prepare(example: LabelledText, cut: Tokenizer) -> Item:

@@ -4,6 +4,7 @@ Everything else in this room is handed its embedders; a saved task alone has to 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,12 @@ def check_same(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Em
         found = identify(one.name, embedder)
         if (found.kind, found.digest) != (one.kind, one.digest):
             raise CheckpointError(f"{folder} was trained with another {one.kind} embedder than {one.name} is now")
+        if found.lower_case != one.lower_case:
+            raise CheckpointError(f"{folder}: {one.name}: lower_case was {one.lower_case}, not {found.lower_case}")
 
 
 def as_layer(embedder: Any, **options: Any) -> Any:
-    """The module of a model whose own weights are to learn."""
+    """The module of a model whose own weights are to learn: those of a copy, for the model may serve others too."""
     if not isinstance(embedder, elmokit.Elmo):
         raise ConfigError(f"of all embedders only an ELMo model can learn itself, not a {type(embedder).__name__}")
-    return elmokit.ElmoEmbedding(embedder, **options)
+    return elmokit.ElmoEmbedding(deepcopy(embedder), **options)

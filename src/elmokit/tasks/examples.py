@@ -44,8 +44,8 @@ class TaggedSentence:
     """Of each token."""
 
     def place(self, position: int = 0) -> Place:
-        """Where a token stands."""
-        return Place(self.path, self.lines[position])
+        """Where a token stands; line 0 if it was not read from a file."""
+        return Place(self.path, self.lines[position] if self.lines else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from elmokit.config import TokenizerName
 from elmokit.embedder import Embedder
 from elmokit.errors import ConfigError, DataError, OutputError
 from elmokit.files import replace_file
-from elmokit.tasks.cache import cache_bytes, fits, open_cache
+from elmokit.tasks.cache import cache_bytes, cache_path, fits, open_cache
 from elmokit.tasks.embedders import EmbedderId, copy_into, identify
 from elmokit.tasks.inputs import FrozenSource
 from elmokit.tasks.network import Network
@@ -33,7 +33,7 @@ def fit(
     train: Sequence[Any],
     dev: Sequence[Any],
     embedders: Mapping[str, Embedder],
-    folder: Path,
+    folder: str | Path,
     *,
     settings: Any = None,
     inputs: InputSettings = InputSettings(),  # noqa: B008
@@ -52,6 +52,7 @@ def fit(
     cache folder of one's own keeps the embedders' layers for other runs on the same data.
     """
     task = get_task(name)
+    folder = Path(folder)
     for examples, which in ((train, "training"), (dev, "dev")):
         if not examples:
             raise DataError(f"the {which} data holds no examples")
@@ -59,6 +60,8 @@ def fit(
         raise ConfigError(f"sample is {sample}: it is a share of the training data, above 0 and at most 1")
     labels = learn_labels(task, train)  # of all the data: a sample of it may lack some
     check_labels(task, dev, labels)
+    cut = get_tokenizer(tokenizer)
+    items = [[task.prepare(example, cut) for example in part] for part in (_sampled(train, sample, training.seed), dev)]
     config = TaskConfig(
         task=name,
         settings=msgspec.to_builtins(settings or settings_of(task, {})),
@@ -71,8 +74,6 @@ def fit(
         torch.manual_seed(training.seed)
         network = build(config, list(embedders.values()))
     _open_folder(folder, config, list(embedders.values()), bundle=bundle, resume=resume)
-    cut = get_tokenizer(tokenizer)
-    items = [[task.prepare(example, cut) for example in part] for part in (_sampled(train, sample, training.seed), dev)]
     run = Run(folder, task, network, items[0], items[1], training, reporter)
     if resume:
         run.restore()
@@ -135,12 +136,13 @@ def _cache_layers(
     for identity, source in zip(known, network.inputs.sources, strict=True):
         if not isinstance(source, FrozenSource) or source.embedder.layer_count == 1:
             continue  # static vectors are looked up as fast as they are read back
+        named = identity.digest or identity.name
         needed = cache_bytes(source.embedder, sentences, dtype=training.cache)
-        if not fits(folder, needed):
+        there = cache_path(folder, sentences, identity=named, dtype=training.cache).exists()
+        if not there and not fits(folder, needed):
             reporter.told(f"{folder} lacks room for {needed / 1e6:,.0f} MB of layers: they are computed every epoch")
             continue
         reporter.told(f"{identity.name}: layers are computed once and kept in {folder}, {needed / 1e6:,.0f} MB")
-        named = identity.digest or identity.name
         source.cache = open_cache(
             folder, source.embedder, sentences, identity=named, dtype=training.cache, progress=reporter.embedding
         )

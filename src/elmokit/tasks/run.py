@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from pickle import UnpicklingError
@@ -51,7 +52,8 @@ class Run:
         if not self.epochs:
             return False
         best, done = best_of(self.epochs), len(self.epochs)
-        return done >= self.settings.epochs or done - best.number >= self.settings.patience or best.score >= 1
+        waited = done - best.number if best.score > 0 else 0  # coreference may score 0 until its first links are found
+        return done >= self.settings.epochs or waited >= self.settings.patience or best.score >= 1
 
     def to_the_end(self, embedders: list[str]) -> None:
         """Train until it is finished; an interruption loses the epoch that was under way."""
@@ -104,7 +106,7 @@ class Run:
         """The weights first, if they are the best, then the state: of a run that is killed between, both are good."""
         if best_of(self.epochs) is self.epochs[-1]:
             replace_file(self.folder / WEIGHTS, weights_of(self.network))
-        state = self._identity() | {
+        state = self._identity | {
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "epochs": msgspec.to_builtins(self.epochs),
@@ -122,15 +124,16 @@ class Run:
             state: dict[str, Any] = torch.load(path, weights_only=True)
         except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
             raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
-        for name, value in self._identity().items():
+        for name, value in self._identity.items():
             if state[name] != value:
                 raise ConfigError(f"{self.folder}: a run goes on as it began, but the {name} differs")
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs = msgspec.convert(state["epochs"], list[Epoch])
 
+    @cached_property
     def _identity(self) -> dict[str, Any]:
-        """What must be the same when a run goes on."""
+        """What must be the same when a run goes on; of large data it takes seconds."""
         hashed = blake2b()
         for item in (*self.train, *self.dev):
             hashed.update(repr((shown(item.example), item.sentences)).encode("utf-8", "surrogatepass"))

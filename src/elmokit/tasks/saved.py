@@ -55,7 +55,7 @@ class Predictor:
         self.cut = get_tokenizer(config.tokenizer)
 
     def predict(self, examples: Iterable[Any]) -> list[Any]:
-        """The answers, as examples: of texts, of objects such as {"tokens": […]}, or of examples that were read."""
+        """The answers, as examples: of texts, lists of tokens, objects such as {"tokens": […]}, or of examples."""
         if isinstance(examples, str):
             raise DataError("the examples came as one string: put it in a list, [text]")
         return list(self.predict_stream(examples))
@@ -77,9 +77,13 @@ class Predictor:
 
     def item(self, number: int, example: Any) -> Item:
         """An example of any kind made ready; its number names it where it cannot be."""
-        if isinstance(example, str | Mapping):
+        if isinstance(example, str):
+            example = {"text": example}
+        elif isinstance(example, list | tuple):
+            example = {"tokens": list(example)}
+        if isinstance(example, Mapping):
             try:
-                example = self.task.parse({"text": example} if isinstance(example, str) else example, self.cut)
+                example = self.task.parse(example, self.cut)
             except DataError as error:
                 raise DataError(f"example {number}: {error}") from None
         return self.task.prepare(example, self.cut)

@@ -44,7 +44,7 @@ class FitSettings:
     epochs: int = 30
     """Passes over the training data at most."""
     patience: int = 5
-    """Stop after so many epochs that did not raise the dev score."""
+    """Stop after so many epochs that did not raise the dev score; a score of 0 is waited out."""
     batch: int = 32
     """Examples that are learned from together, at most."""
     batch_tokens: int = 4096

@@ -26,6 +26,7 @@ from elmokit.text.tokenizers import Tokenizer
 PREDICATE = "V"
 PREFIXES = ("", "C-", "R-")  # a role, what continues it, and what refers to it
 TOKENS_AT_A_TIME = 16_384  # answered together, counted once for each predicate
+DECODED_AT_A_TIME = 32  # runs: tables of all pairs of tags, of which there are hundreds, then stay in the cache
 
 Run = tuple[int, int]
 """A sentence's row in the batch, and the predicate whose roles are asked for."""
@@ -53,7 +54,7 @@ class Model(nn.Module):
 
     def __init__(self, settings: Settings, labels: Sequence[str], widths: Widths) -> None:
         super().__init__()
-        roles = [prefix + role for role in sorted({PREDICATE, *labels}) for prefix in PREFIXES]
+        roles = dict.fromkeys(prefix + role for role in sorted({PREDICATE, *labels}) for prefix in PREFIXES)
         self.tags = ("O", *(f"{part}-{role}" for role in roles for part in "BI"))
         self.ids = {tag: number for number, tag in enumerate(self.tags)}
         self.finder = nn.Linear(widths.input, 1)
@@ -109,7 +110,9 @@ class Model(nn.Module):
         scores[..., own] = -torch.inf
         scores[torch.arange(len(runs)), predicates] = -torch.inf
         scores[torch.arange(len(runs)), predicates, own] = 0
-        return [[self.tags[number] for number in run] for run in self.rules.decode(scores, inputs.mask[rows])]
+        parts = zip(scores.split(DECODED_AT_A_TIME), inputs.mask[rows].split(DECODED_AT_A_TIME), strict=True)
+        found = chain.from_iterable(self.rules.decode(*part) for part in parts)
+        return [[self.tags[number] for number in run] for run in found]
 
 
 def _predicates(item: Item, found: Tensor) -> list[int]:

@@ -13,7 +13,8 @@ from elmokit.tasks.crf import Crf, allowed_transitions, mark_spans
 from elmokit.tasks.encoder import EncoderSettings, input_encoder
 from elmokit.tasks.examples import Place, TaggedSentence
 from elmokit.tasks.readers import read_tagged
-from elmokit.tasks.scores import accuracy, span_f1
+from elmokit.tasks.scores import accuracy, chunks, span_f1, to_bio
+from elmokit.tasks.scores.spans import OUTSIDE
 from elmokit.tasks.task import Inputs, Item, Scores, Widths, words
 from elmokit.text.tokenizers import Tokenizer
 
@@ -62,8 +63,16 @@ def padded_ids(ids: Mapping[str, int], items: Sequence[Item], mask: Tensor) -> T
 
 
 def read(path: Path, settings: Settings) -> Iterator[TaggedSentence]:
-    """Sentences of CoNLL columns or CoNLL-U."""
-    return read_tagged(path, column=settings.column)
+    """Sentences of CoNLL columns or CoNLL-U; where I- begins a span, as CoNLL-2003 came, it is read as B-."""
+    sentences = read_tagged(path, column=settings.column)
+    return (replace(sentence, tags=_begun(sentence.tags)) for sentence in sentences)
+
+
+def _begun(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """The same spans with a B- at the head of each; tags that mark none, or also how spans end, are as they were."""
+    if not mark_spans(tags) or any(tag[0] in "ES" for tag in tags):
+        return tags
+    return tuple(to_bio(chunks(tags), len(tags)))
 
 
 def prepare(example: TaggedSentence, cut: Tokenizer) -> Item:  # noqa: ARG001
@@ -82,7 +91,8 @@ def score(gold: Sequence[TaggedSentence], predicted: Sequence[TaggedSentence]) -
     right = {"accuracy": accuracy(list(chain(*theirs)), list(chain(*ours)))}
     if not mark_spans(chain(*theirs)):
         return right
-    spans = span_f1(theirs, ours).all
+    marked = [[tag if mark_spans([tag]) else OUTSIDE for tag in tags] for tags in ours]
+    spans = span_f1(theirs, marked).all
     return {"f1": spans.f1, "precision": spans.precision, "recall": spans.recall} | right
 
 

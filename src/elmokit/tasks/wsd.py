@@ -26,6 +26,7 @@ from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.tasks.embedders import EmbedderId, check_same, copy_into, fetch, identify
 from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
 from elmokit.tasks.readers import Inventory, gold_beside, read_inventory, read_senses
+from elmokit.tasks.readers.senses import POS
 from elmokit.tasks.saved import CONFIG, WEIGHTS, as_json
 from elmokit.tasks.scores.senses import ALL, Sensed, sense_f1
 from elmokit.tasks.task import Scores
@@ -80,7 +81,7 @@ class SenseCentroids:
 
     def predict_stream(self, examples: Iterable[Any]) -> Iterator[SenseSentence]:
         """What `predict` gives, in order, in memory that does not grow with the number of sentences."""
-        sentences = (one if isinstance(one, SenseSentence) else parse(one) for one in examples)
+        sentences = (_sentence(number, one) for number, one in enumerate(examples, 1))
         for sentence, vectors in _embedded(sentences, self.embedder, self.config.layer):
             instances = (
                 instance._replace(keys=self._senses(instance, vector))
@@ -179,12 +180,23 @@ def parse(values: Any) -> SenseSentence:
     except msgspec.ValidationError as error:
         raise DataError(f"expected tokens, and instances with lemma, pos, start and end: {error}") from None
     for one in given.instances:
+        if one.pos not in POS:
+            raise DataError(f"the instance {one.lemma!r} has pos {one.pos!r}: expected {', '.join(POS)}")
         if not 0 <= one.start < one.end <= len(given.tokens):
             raise DataError(
                 f"the instance {one.lemma!r} goes from {one.start} to {one.end} of {len(given.tokens)} tokens"
             )
     instances = (SenseInstance(one.id, one.lemma, one.pos, one.start, one.end, ()) for one in given.instances)
     return SenseSentence(given.tokens, tuple(instances), Place("", 0))
+
+
+def _sentence(number: int, example: Any) -> SenseSentence:
+    if isinstance(example, SenseSentence):
+        return example
+    try:
+        return parse(example)
+    except DataError as error:
+        raise DataError(f"example {number}: {error}") from None
 
 
 def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> Scores:
@@ -247,13 +259,18 @@ def _read_centroids(path: Path) -> Vectors:
     return centroids
 
 
+def check_unused(folder: Path) -> None:
+    """Refuse to write where something is."""
+    if folder.is_dir() and any(folder.iterdir()):
+        raise OutputError(f"{folder} is not empty: choose another folder")
+
+
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder to write into that takes its name when all went well, and else leaves nothing behind."""
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
-        if folder.is_dir() and any(folder.iterdir()):
-            raise OutputError(f"{folder} is not empty: choose another folder")
+        check_unused(folder)
         partial.mkdir(parents=True)
         yield partial
         partial.rename(folder)

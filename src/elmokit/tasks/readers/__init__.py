@@ -59,7 +59,7 @@ def read_labelled(
     if _is(path, ".jsonl"):
         return read_objects(path, label=label, text=text)
     first = next((line.text for line in read_lines(path) if line.text.strip()), "")
-    if first.startswith("("):
+    if first.startswith("(") and "\t" not in first:
         return read_trees(path, phrases=phrases)
     if trec.LINE.fullmatch(first):
         return trec.read_trec(path, fine=fine)

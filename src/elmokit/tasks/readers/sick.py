@@ -7,7 +7,8 @@ from elmokit.tasks.examples import LabelledPair
 from elmokit.tasks.readers.lines import at_least_one
 from elmokit.tasks.readers.tables import read_rows
 
-COLUMNS = (("sentence_A", "sentence1"), ("sentence_B", "sentence2"), ("entailment_judgment", "gold_label", "label"))
+JUDGMENTS = ("entailment_judgment", "entailment_label", "gold_label", "label")
+COLUMNS = (("sentence_A", "sentence1"), ("sentence_B", "sentence2"), JUDGMENTS)
 
 
 def read_sick(path: Path) -> Iterator[LabelledPair]:

@@ -1,6 +1,7 @@
 """SQuAD 1.1: articles, paragraphs, questions and where their answers begin, counted in characters."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from elmokit.errors import DataError
 from elmokit.tasks.examples import Answer, Place, Question
 from elmokit.tasks.readers.lines import at_least_one, decode, open_unpacked, read_bytes
 
+_ID = re.compile(r'"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")')
 LARGEST = 1 << 30  # bytes; SQuAD itself has 30 million
 
 
@@ -44,14 +46,20 @@ def read_questions(path: Path) -> Iterator[Question]:
 
 def _questions(path: Path) -> Iterator[Question]:
     text = _read(path)
-    line, reached = 1, 0
+    ids, line = _id_lines(text), 1
     for article in _decode(text, path).data:
         for paragraph in article.paragraphs:
             for question in paragraph.qas:
-                found = text.find(json.dumps(question.id), reached)
-                if found >= 0:
-                    line, reached = line + text.count("\n", reached, found), found
+                line = next((number for name, number in ids if name == question.id), line)
                 yield _question(question, paragraph.context, Place(str(path), line, f"question {question.id!r}"))
+
+
+def _id_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Every "id" of a file and its line, read once from end to end; a quote within a string cannot look like one."""
+    line, reached = 1, 0
+    for found in _ID.finditer(text):
+        line, reached = line + text.count("\n", reached, found.start(1)), found.start(1)
+        yield json.loads(found[1]), line
 
 
 def _question(question: _Question, context: str, place: Place) -> Question:

@@ -38,7 +38,9 @@ def read_rows(path: Path, names: Sequence[Sequence[str]], *, unnamed: Sequence[s
     header = first.text.split("\t")
     columns = [_find(header, choices) for choices in names]
     if None in columns:
-        columns = _numbers(first, header, names, unnamed)
+        named = [header[column] for column in columns if column is not None]
+        is_data = all(name.strip().isdigit() for name in named)  # a class may look like a column's number
+        columns = _numbers(first, header, names, unnamed if is_data else ())
         yield _row(first, columns, len(header))
     for line in lines:
         yield _row(line, columns, len(header))
