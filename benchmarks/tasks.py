@@ -28,13 +28,9 @@ import torch
 
 import elmokit
 from elmokit.static.embedders import StaticVectors
-from elmokit.tasks import wsd
-from elmokit.tasks.fit import fit
+from elmokit.tasks import train, wsd
 from elmokit.tasks.readers import read_inventory
-from elmokit.tasks.registry import get_task
 from elmokit.tasks.report import REPORT
-from elmokit.tasks.settings import FitSettings, InputSettings
-from elmokit.tasks.task import settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +79,7 @@ SETS = {
     ),
     "coref": DataSet(
         "coreference, LitBank", "coref", "coref/litbank/train", "coref/litbank/dev",
-        training={"epochs": 12, "patience": 6, "batch": 1},
+        training={"epochs": 12, "patience": 6},
     ),
     "wsd": DataSet(
         "senses, SemCor and Raganato's ALL", "wsd", "wsd/semcor.data.xml.xz", "wsd/eval/ALL.data.xml",
@@ -170,22 +166,21 @@ def run(trial: Trial, data: Path, output: Path) -> str:
 def run_task(trial: Trial, data: Path, output: Path) -> dict:
     """Train on the training part, and take the best dev score."""
     chosen = SETS[trial.data]
-    task = get_task(chosen.task)
-    settings = settings_of(task, chosen.settings)
-    train, dev = (list(task.read(data / part, settings)) for part in (chosen.train, chosen.dev))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        fit(
+        train(
             chosen.task,
-            train,
-            dev,
-            {name: load(name) for name in trial.vectors},
-            Path(folder, "task"),
-            settings=settings,
-            inputs=InputSettings(mix=trial.mix),
-            training=FitSettings(seed=trial.seed, cache="float16", **chosen.training),
+            train=data / chosen.train,
+            dev=data / chosen.dev,
+            embedders={name: load(name) for name in trial.vectors},
+            folder=Path(folder, "task"),
+            settings=chosen.settings,
+            mix=trial.mix,
+            seed=trial.seed,
+            cache="float16",
             sample=trial.sample,
             cache_folder=output / "layers",
+            **chosen.training,
         )
         report = json.loads(Path(folder, "task", REPORT).read_text(encoding="utf-8"))
     best = report["epochs"][report["best"] - 1]

@@ -2,15 +2,19 @@
 
 import io
 import json
+import re
+import subprocess
 import sys
 
 import pytest
 from cyclopts import App
 from test_tasks_contract import CLASSES, ENTITIES
-from test_tasks_fit import static_vectors
+from test_tasks_fit import Told, static_vectors
 
 import elmokit.tasks
+from elmokit.cli import task_progress
 from elmokit.cli.task import task
+from elmokit.cli.task_progress import going_on
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.static.embedders import StaticVectors
 from elmokit.tasks.wsd import SenseCentroids
@@ -64,6 +68,17 @@ def test_train_says_how_it_goes(files, model_folder, tmp_path, capsys):
     assert json.loads((tmp_path / "films" / "report.json").read_text())["train_examples"] == 4
 
 
+def test_who_interrupts_is_told_how_to_go_on(tmp_path, capsys):
+    """If there is something to go on with: not while data is read, nor from senses, which have no epochs."""
+    with pytest.raises(KeyboardInterrupt), going_on(tmp_path):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == ""
+    (tmp_path / "task.json").touch()
+    with pytest.raises(KeyboardInterrupt), going_on(tmp_path):
+        raise KeyboardInterrupt
+    assert "--resume goes on from there" in capsys.readouterr().err
+
+
 def test_evaluate(trained, files, capsys):
     run("evaluate", trained, files / "ner.conll")
     lines = dict(line.split() for line in capsys.readouterr().out.splitlines())
@@ -99,6 +114,29 @@ def test_predict_standard_input(trained, capsys, monkeypatch):
     assert capsys.readouterr().out == first
 
 
+def test_an_answer_comes_before_the_next_question(trained):
+    command = [sys.executable, "-m", "elmokit", "task", "predict", str(trained)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asked:
+        asked.stdin.write("London\n")
+        asked.stdin.flush()
+        assert json.loads(asked.stdout.readline())["tokens"] == ["London"]
+
+
+@pytest.mark.parametrize("folder", ["trained", "learned"])
+def test_a_line_that_cannot_be_answered_is_named(folder, request, tmp_path, monkeypatch):
+    folder = request.getfixturevalue(folder)
+    lines = '{"tokens": ["a"], "instances": []}\n{"tokens": 7}\n'
+    (tmp_path / "in.jsonl").write_text(lines)
+    with pytest.raises(DataError, match=r"in.jsonl: line 2: expected "):
+        run("predict", folder, tmp_path / "in.jsonl")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    with pytest.raises(DataError, match=r"^standard input: line 2: expected "):
+        run("predict", folder)
+    (tmp_path / "in.txt").write_text('One. {"tokens": 7}\n\nTwo. Three.\n')
+    with pytest.raises(DataError, match=r"in.txt: sentence [12]: expected "):
+        run("predict", folder, tmp_path / "in.txt", "--split")
+
+
 def test_vectors_that_moved(trained, files, model_folder, tmp_path, capsys):
     moved = tmp_path / "moved.txt"
     StaticVectors.load(files / "vectors.txt").save(moved)
@@ -118,6 +156,7 @@ def test_vectors_that_moved(trained, files, model_folder, tmp_path, capsys):
         (["--sample", "some"], ConfigError, "--sample some: write it as 0.01 or 1%"),
         (["--sample", "200%"], ConfigError, "sample is 2.0"),
         (["--epochs", "0"], ConfigError, "epochs is 0"),
+        (["--sample", "0"], ConfigError, "sample is 0"),
         (["--dev", "missing.conll"], DataError, "missing.conll"),
         (["--dev", "odd.conll"], DataError, "odd.conll, line 4: the label 'B-PLANET' does not occur"),
         (["--model", "missing"], CheckpointError, "missing"),
@@ -130,6 +169,44 @@ def test_mistakes(arguments, kind, message, files, model_folder, tmp_path, monke
     with pytest.raises(kind, match=message):
         run("train", "tagging", *(part for pair in given.items() for part in pair))
     assert not (tmp_path / "task").exists()
+
+
+@pytest.mark.parametrize(("given", "expected"), [((), 1), (("--batch", "32"), 32), (("--anneal", "0.7"), 1)])
+def test_what_is_not_given_is_as_the_task_has_it(given, expected, files, tmp_path):
+    """Coreference takes a document a step; 32 that is given is taken, though it is the general default."""
+    story = (("Emma", "(1)"), ("came", "-"), ("She", "(1)"), ("sat", "-"))
+    rows = "".join(f"a 0 {number} {word}{' -' * 8} {mark}\n" for number, (word, mark) in enumerate(story))
+    (tmp_path / "story.conll").write_text(f"#begin document (a); part 000\n{rows}\n#end document\n")
+    data = ("--train", tmp_path / "story.conll", "--dev", tmp_path / "story.conll", "--static", files / "vectors.txt")
+    run("train", "coref", *data, "-o", tmp_path / "task", "-s", "hidden=4", "--epochs", "1", *given)
+    assert json.loads((tmp_path / "task" / "report.json").read_text())["training"]["batch"] == expected
+
+
+def test_help_shows_the_general_defaults(capsys):
+    run("train", "--help")
+    assert re.search(r"--batch INT.*?\[default: 32\]", capsys.readouterr().out, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--mix", "learned"), "probe sees each layer as it is: mix is not for it"),
+        (("--trainable", "top", "--input-dropout", "0.1"), "input_dropout and trainable are not for it"),
+    ],
+)
+def test_a_probe_takes_no_settings_of_its_inputs(given, message, files, model_folder, tmp_path):
+    data = ("--train", files / "ner.conll", "--dev", files / "ner.conll", "-m", model_folder)
+    with pytest.raises(ConfigError, match=message):
+        run("train", "probe", *data, "-o", tmp_path / "task", *given)
+    assert not (tmp_path / "task").exists()
+
+
+def test_texts_without_a_word(model_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(task_progress, "SECONDS_BETWEEN_LINES", 0.0)
+    (tmp_path / "empty.jsonl").write_text('{"text": "", "label": "no"}\n{"text": "", "label": "yes"}\n')
+    data = ("--train", tmp_path / "empty.jsonl", "--dev", tmp_path / "empty.jsonl", "-m", model_folder)
+    run("train", "classify", *data, "-o", tmp_path / "task", "--epochs", "2", "-s", "hidden=4")
+    assert "computing layers: 100% of 0 tokens" in capsys.readouterr().err
 
 
 def test_no_vectors(files, tmp_path):
@@ -167,20 +244,39 @@ def senses(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def learned(senses, model_folder, tmp_path_factory):
+    """The folder of senses."""
+    data, folder = senses / "a.data.xml", tmp_path_factory.mktemp("learned") / "wsd"
+    options = ("--model", model_folder, "-s", f"senses={senses / 'senses.tsv'}", "-s", "layer=1")
+    run("train", "wsd", "--train", data, "--dev", data, *options, "-o", folder)
+    return folder
+
+
 class TestSenses:
     def test_from_learning_to_answers(self, senses, model_folder, tmp_path, capsys):
         data, folder = senses / "a.data.xml", tmp_path / "wsd"
         options = ("--model", model_folder, "-s", f"senses={senses / 'senses.tsv'}", "-s", "layer=1")
         run("train", "wsd", "--train", data, "--dev", data, *options, "-o", folder)
-        assert "f1 NOUN" in capsys.readouterr().out
+        told = capsys.readouterr()
+        assert "dev f1 " in told.err
+        assert told.out == f"{folder}: trained\n"
         run("evaluate", folder, data, "--json")
         assert set(json.loads(capsys.readouterr().out)) == {"f1", "f1 NOUN"}
         question = {"tokens": ["the", "bank"], "instances": [{"lemma": "bank", "pos": "NOUN", "start": 1, "end": 2}]}
         (tmp_path / "in.jsonl").write_text(json.dumps(question) + "\n", encoding="utf-8")
         run("predict", folder, tmp_path / "in.jsonl")
         [answer] = json.loads(capsys.readouterr().out)["instances"]
-        assert set(answer["keys"] if isinstance(answer, dict) else answer[-1]) < set(KEYS)
+        assert set(answer["keys"]) < set(KEYS)
         assert isinstance(elmokit.tasks.load(folder), SenseCentroids)
+
+    def test_in_python(self, senses, model_folder, tmp_path):
+        told, data = Told(), {"train": senses / "a.data.xml", "dev": senses / "a.data.xml"}
+        options = {"embedders": [model_folder], "settings": {"senses": senses / "senses.tsv", "layer": 1}}
+        learned = elmokit.tasks.train("wsd", **data, **options, folder=tmp_path / "wsd", reporter=told)
+        assert isinstance(learned, SenseCentroids)
+        assert set(learned.config.keys) == set(KEYS)
+        assert "f1 NOUN" in told.messages[-1]
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -188,9 +284,9 @@ class TestSenses:
             ((), "wsd needs the senses that each lemma has"),
             (("-s", "senses=SENSES", "-s", "hidden=3"), "unknown setting 'hidden'"),
             (("-s", "senses=SENSES", "--static", "VECTORS"), "wsd takes one embedder"),
-            (("-s", "senses=SENSES", "--sample", "1%"), "wsd learns in one reading: --sample is not for it"),
-            (("-s", "senses=SENSES", "--epochs", "3"), "wsd learns in one reading: --epochs is not for it"),
-            (("-s", "senses=SENSES", "--mix", "last", "--resume"), "--mix and --resume are not for it"),
+            (("-s", "senses=SENSES", "--sample", "1%"), "wsd learns in one reading: sample is not for it"),
+            (("-s", "senses=SENSES", "--epochs", "3"), "wsd learns in one reading: epochs is not for it"),
+            (("-s", "senses=SENSES", "--mix", "last", "--resume"), "mix and resume are not for it"),
         ],
     )
     def test_mistakes(self, options, message, senses, files, model_folder, tmp_path):

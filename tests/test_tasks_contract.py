@@ -261,7 +261,7 @@ class StopsAfter(Silence):
             raise KeyboardInterrupt
 
 
-def train(name, folder, elmo_folder, *, examples=None, dev=None, **options):
+def train(name, folder, elmo_folder, *, examples=None, dev=None, dropout=0.0, **options):
     case = CASES[name]
     training = {"epochs": 150, "patience": 150, "batch": 4, "learning_rate": 0.01, "anneal": 1.0} | case.training
     examples = examples or case.examples
@@ -272,7 +272,7 @@ def train(name, folder, elmo_folder, *, examples=None, dev=None, **options):
         {str(elmo_folder): elmokit.load(elmo_folder)},
         folder,
         settings=settings_of(get_task(name), case.settings),
-        inputs=InputSettings(input_dropout=options.pop("dropout", 0.0)),
+        inputs=None if hasattr(get_task(name), "INPUTS") else InputSettings(input_dropout=dropout),
         training=FitSettings(**(training | options.pop("training", {}))),
         **options,
     )
@@ -319,6 +319,27 @@ def test_batch_mates_and_order_change_nothing(fitted):
     together = [shown(answer) for answer in predictor.predict(asked)]
     assert [shown(predictor.predict([one])[0]) for one in asked] == together
     assert [shown(answer) for answer in predictor.predict(asked[::-1])] == together[::-1]
+
+
+def test_answers_name_all_their_parts():
+    """Of JSON whose values stand in rows nobody knows what they are."""
+    assert shown(ROLES[1]) == {
+        "tokens": ["Dogs", "bark", "and", "bite", "people"],
+        "frames": [
+            {"predicate": 1, "spans": [{"start": 0, "end": 1, "label": "A0"}, {"start": 1, "end": 2, "label": "V"}]},
+            {
+                "predicate": 3,
+                "spans": [
+                    {"start": 0, "end": 1, "label": "A0"},
+                    {"start": 3, "end": 4, "label": "V"},
+                    {"start": 4, "end": 5, "label": "A1"},
+                ],
+            },
+        ],
+    }
+    assert shown(QUESTIONS[0])["answers"] == [{"text": "Derbyshire", "start": 39}]
+    assert shown(STORIES[4]) == {"name": "", "sentences": [["London"]], "clusters": [[{"start": 0, "end": 1}]]}
+    assert shown(ENTITIES[5]) == {"tokens": ["London"], "tags": ["B-LOC"]}
 
 
 def test_an_unknown_label_in_dev_names_its_line(fitted, tmp_path, model_folder):

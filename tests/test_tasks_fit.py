@@ -303,17 +303,6 @@ class TestLoop:
         train(tmp_path / "task", dev=dev, training={"epochs": 6, "patience": 2}, reporter=told)
         assert [epoch.score for epoch, _ in told.epochs] == [0.0] * 6
 
-    def test_the_rate_falls_when_the_score_does(self, tmp_path):
-        told = Told()
-        train(
-            tmp_path / "task", training={"learning_rate": 0.3, "epochs": 8, "patience": 8, "anneal": 0.5}, reporter=told
-        )
-        rate, best = 0.3, 0.0
-        for epoch, _ in told.epochs:
-            assert epoch.rate == pytest.approx(rate)
-            rate, best = (rate / 2 if epoch.score < best else rate), max(best, epoch.score)
-        assert rate < 0.3
-
     def test_seeds(self, tmp_path):
         for name, seed in (("a", 0), ("b", 0), ("c", 1)):
             train(tmp_path / name, training={"seed": seed, "epochs": 2})
@@ -499,20 +488,6 @@ class TestFolders:
         with pytest.raises(OutputError, match="not an empty folder"):
             train(tmp_path)
         assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
-
-    def test_resuming_something_else(self, tmp_path):
-        with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "task", reporter=StopsAfter(1))
-        with pytest.raises(ConfigError, match="differs: settings"):
-            train(tmp_path / "task", settings=Settings(hidden=9), resume=True)
-        with pytest.raises(ConfigError, match="the training differs"):
-            train(tmp_path / "task", training={"batch": 5}, resume=True)
-        with pytest.raises(ConfigError, match="the data differs"):
-            train(tmp_path / "task", examples=[*ENTITIES, ENTITIES[0]], resume=True)
-        with pytest.raises(ConfigError, match="differs: embedders"):
-            train(tmp_path / "task", {"elmo": random_elmo(seed=4)}, resume=True)
-        with pytest.raises(CheckpointError, match="no trained task"):
-            train(tmp_path / "nothing", resume=True)
 
     def test_a_finished_run_resumed_is_what_it_was(self, tmp_path):
         predictor = train(tmp_path / "task")

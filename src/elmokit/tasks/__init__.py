@@ -7,11 +7,13 @@ if TYPE_CHECKING:
     from elmokit.tasks.loading import load
     from elmokit.tasks.saved import Predictor
     from elmokit.tasks.settings import FitSettings, InputSettings
+    from elmokit.tasks.training import train
 
-__all__ = ["FitSettings", "InputSettings", "Predictor", "load"]
+__all__ = ["FitSettings", "InputSettings", "Predictor", "load", "train"]
 
 _HOMES = {
     "load": "elmokit.tasks.loading",
+    "train": "elmokit.tasks.training",
     "Predictor": "elmokit.tasks.saved",
     "FitSettings": "elmokit.tasks.settings",
     "InputSettings": "elmokit.tasks.settings",

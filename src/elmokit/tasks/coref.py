@@ -25,6 +25,7 @@ from elmokit.tasks.task import Inputs, Item, Scores, Tokens, Widths, words
 from elmokit.text.sentences import Span, split_sentences
 from elmokit.text.tokenizers import Tokenizer
 
+TRAINING: Mapping[str, Any] = {"batch": 1}  # a document a step
 FEATURE = 20  # width of the vector that stands for a span's length
 RARE = -4.0  # log-odds that a span is a mention: the first epoch need not learn that
 

@@ -20,9 +20,9 @@ from elmokit.tasks.network import Network
 from elmokit.tasks.registry import get_task
 from elmokit.tasks.report import Reporter, Silence
 from elmokit.tasks.run import Run
-from elmokit.tasks.saved import CONFIG, Predictor, TaskConfig, as_json, build, load_weights, read_config
+from elmokit.tasks.saved import CONFIG, Predictor, TaskConfig, as_json, build, changed, load_weights, read_config
 from elmokit.tasks.settings import FitSettings, InputSettings
-from elmokit.tasks.task import Item, check_labels, learn_labels, settings_of
+from elmokit.tasks.task import Item, check_labels, learn_labels, settings_of, training_of
 from elmokit.text.tokenizers import get_tokenizer
 
 CACHE = "cache"
@@ -36,8 +36,8 @@ def fit(
     folder: str | Path,
     *,
     settings: Any = None,
-    inputs: InputSettings = InputSettings(),  # noqa: B008
-    training: FitSettings = FitSettings(),  # noqa: B008
+    inputs: InputSettings | None = None,
+    training: FitSettings | None = None,
     tokenizer: TokenizerName = "words",
     sample: float = 1.0,
     reporter: Reporter = Silence(),  # noqa: B008
@@ -49,10 +49,12 @@ def fit(
 
     Embedders come by the names under which the trained task will look for them; `bundle` copies them into its folder.
     `tokenizer` cuts texts that come without tokens. `sample` is the share of the training data that is learned from. A
-    cache folder of one's own keeps the embedders' layers for other runs on the same data.
+    cache folder of one's own keeps the embedders' layers for other runs on the same data. What is not said of inputs
+    and training is as the task has it.
     """
     task = get_task(name)
     folder = Path(folder)
+    inputs, training = _inputs(name, inputs), training or training_of(task, {})
     for examples, which in ((train, "training"), (dev, "dev")):
         if not examples:
             raise DataError(f"the {which} data holds no examples")
@@ -66,7 +68,7 @@ def fit(
         task=name,
         settings=msgspec.to_builtins(settings or settings_of(task, {})),
         labels=labels,
-        inputs=getattr(task, "INPUTS", inputs),  # a task may need to see layers in a way of its own
+        inputs=inputs,
         tokenizer=tokenizer,
         embedders=tuple(identify(*named) for named in embedders.items()),
     )
@@ -74,7 +76,7 @@ def fit(
         torch.manual_seed(training.seed)
         network = build(config, list(embedders.values()))
     _open_folder(folder, config, list(embedders.values()), bundle=bundle, resume=resume)
-    run = Run(folder, task, network, items[0], items[1], training, reporter)
+    run = Run(folder, task, network, items[0], items[1], training, reporter, sample=sample)
     if resume:
         run.restore()
     if not run.finished:
@@ -84,6 +86,13 @@ def fit(
     network.inputs.forget_caches()
     shutil.rmtree(folder / CACHE, ignore_errors=True)
     return Predictor(read_config(folder), network)
+
+
+def _inputs(name: str, given: InputSettings | None) -> InputSettings:
+    own: InputSettings | None = getattr(get_task(name), "INPUTS", None)
+    if own and given:
+        raise ConfigError(f"{name} sees each layer as it is: it takes no settings of the inputs")
+    return own or given or InputSettings()
 
 
 def _sampled(examples: Sequence[Any], share: float, seed: int) -> list[Any]:
@@ -116,8 +125,8 @@ def _check_same(folder: Path, config: TaskConfig) -> None:
     before, now = (msgspec.to_builtins(one) for one in (read_config(folder), config))
     for known in (*before["embedders"], *now["embedders"]):
         known["bundled"] = None  # a copy is the same embedder
-    if changed := [name for name in now if before[name] != now[name]]:
-        raise ConfigError(f"{folder}: a run goes on as it began, but this differs: {', '.join(changed)}")
+    if names := changed(before, now):
+        raise ConfigError(f"{folder}: a run goes on as it began, but this differs: {', '.join(names)}")
 
 
 def _cache_layers(

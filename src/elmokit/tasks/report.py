@@ -38,6 +38,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     training: FitSettings
     train_examples: int
     dev_examples: int
+    sample: float
+    """The share of the training data that was learned from."""
     parameters: int
     """Those that may learn."""
     embedders: list[str]
@@ -90,10 +92,18 @@ def read_report(folder: Path) -> Report:
 
 
 def best_of(epochs: list[Epoch]) -> Epoch:
-    """The first epoch with the highest score."""
-    return max(epochs, key=lambda epoch: epoch.score)
+    """The first epoch with the highest score; the last one while all score 0."""
+    best = max(epochs, key=lambda epoch: epoch.score)
+    return best if best.score > 0 else epochs[-1]
 
 
-def misses(epochs: list[Epoch]) -> int:
-    """How many epochs fell below the score of one before them."""
-    return sum(epoch.score < best_of(epochs[: epoch.number]).score for epoch in epochs)
+def stalls(epochs: list[Epoch]) -> int:
+    """How many times two epochs in a row brought no new best score."""
+    best, waited, count = 0.0, 0, 0
+    for epoch in epochs:
+        if epoch.score > best or not best:
+            best, waited = epoch.score, 0
+            continue
+        waited += 1
+        count += waited % 2 == 0
+    return count

@@ -4,7 +4,7 @@ import io
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -18,13 +18,14 @@ from torch import nn
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
 from elmokit.files import replace_file
 from elmokit.tasks.network import Network, size
-from elmokit.tasks.report import REPORT, Epoch, Report, Reporter, best_of, misses
-from elmokit.tasks.saved import WEIGHTS, as_json, weights_of
+from elmokit.tasks.report import REPORT, Epoch, Report, Reporter, best_of, stalls
+from elmokit.tasks.saved import WEIGHTS, as_json, changed, weights_of
 from elmokit.tasks.settings import FitSettings
 from elmokit.tasks.task import Item, Task, shown
-from elmokit.text.batches import batch_by_tokens
 
 STATE = "training.pt"
+LOWEST_RATE = 1 / 16  # of the first
+FREE = ("epochs", "patience")  # settings that may change when a run goes on
 
 
 class Run:
@@ -39,9 +40,12 @@ class Run:
         dev: Sequence[Item],
         settings: FitSettings,
         reporter: Reporter,
+        *,
+        sample: float = 1.0,
     ) -> None:
         self.folder, self.task, self.network = folder, task, network
         self.train, self.dev, self.settings, self.reporter = train, dev, settings, reporter
+        self.sample = sample
         self.optimizer = _optimizer(network, settings)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.epochs: list[Epoch] = []
@@ -52,7 +56,7 @@ class Run:
         if not self.epochs:
             return False
         best, done = best_of(self.epochs), len(self.epochs)
-        waited = done - best.number if best.score > 0 else 0  # coreference may score 0 until its first links are found
+        waited = done - best.number  # none while all score 0, as coreference may until its first links are found
         return done >= self.settings.epochs or waited >= self.settings.patience or best.score >= 1
 
     def to_the_end(self, embedders: list[str]) -> None:
@@ -69,12 +73,13 @@ class Run:
         shuffle = random.Random(f"{self.settings.seed} {number}")
         self.network.train()
         self.network.inputs.unfreeze(number - 1)
+        share = max(LOWEST_RATE, self.settings.anneal ** stalls(self.epochs))
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
-            group["lr"] = rate * self.settings.anneal ** misses(self.epochs)
+            group["lr"] = rate * share
         total, done = 0.0, 0
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(shuffle.getrandbits(63))
-            for batch in _batches(self.train, self.settings, shuffle):
+            for batch in batches(self.train, self.settings, shuffle):
                 total += self._step(number, batch) * len(batch)
                 done += len(batch)
                 self.reporter.stepped(number, done, len(self.train), total / done)
@@ -124,9 +129,8 @@ class Run:
             state: dict[str, Any] = torch.load(path, weights_only=True)
         except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
             raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
-        for name, value in self._identity.items():
-            if state[name] != value:
-                raise ConfigError(f"{self.folder}: a run goes on as it began, but the {name} differs")
+        if names := changed(state, self._identity):
+            raise ConfigError(f"{self.folder}: a run goes on as it began, but this differs: {', '.join(names)}")
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs = msgspec.convert(state["epochs"], list[Epoch])
@@ -137,13 +141,15 @@ class Run:
         hashed = blake2b()
         for item in (*self.train, *self.dev):
             hashed.update(repr((shown(item.example), item.sentences)).encode("utf-8", "surrogatepass"))
-        return {"data": hashed.hexdigest(), "training": msgspec.to_builtins(self.settings)}
+        training = {name: value for name, value in vars(self.settings).items() if name not in FREE}
+        return {"data": hashed.hexdigest(), "sample": self.sample, "training": training}
 
     def _report(self, embedders: list[str]) -> Report:
         return Report(
             training=self.settings,
             train_examples=len(self.train),
             dev_examples=len(self.dev),
+            sample=self.sample,
             parameters=sum(weight.numel() for group in self.optimizer.param_groups for weight in group["params"]),
             embedders=embedders,
             epochs=self.epochs,
@@ -162,12 +168,16 @@ def _optimizer(network: Network, settings: FitSettings) -> torch.optim.Adam:
     return torch.optim.Adam([{"params": own, "lr": settings.learning_rate}, *groups])
 
 
-def _batches(items: Sequence[Item], settings: FitSettings, shuffle: random.Random) -> Iterator[list[Item]]:
+def batches(items: Sequence[Item], settings: FitSettings, shuffle: random.Random) -> list[list[Item]]:
     """Items of like length together, drawn and ordered anew."""
-    order = shuffle.sample(range(len(items)), len(items))
-    batches = batch_by_tokens([size(items[number]) for number in order], settings.batch_tokens)
-    parts = [
-        batch[first : first + settings.batch] for batch in batches for first in range(0, len(batch), settings.batch)
-    ]
-    shuffle.shuffle(parts)
-    return ([items[order[place]] for place in part] for part in parts)
+    found: list[list[Item]] = []
+    room = 0
+    for item in sorted(shuffle.sample(items, len(items)), key=size, reverse=True):
+        needed = size(item) * item.runs
+        if not found or needed > room or len(found[-1]) == settings.batch:
+            found.append([])
+            room = settings.batch_tokens
+        found[-1].append(item)
+        room -= needed
+    shuffle.shuffle(found)
+    return found

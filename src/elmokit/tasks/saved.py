@@ -29,7 +29,7 @@ from elmokit.tasks.task import Item, Scores, check_labels, settings_of
 from elmokit.text.tokenizers import get_tokenizer
 
 CONFIG, WEIGHTS = "task.json", "task.safetensors"
-CHUNK = 256  # examples of a stream that are answered together
+CHUNK = 256  # examples of a stream that are answered together, at most
 
 
 class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +60,17 @@ class Predictor:
             raise DataError("the examples came as one string: put it in a list, [text]")
         return list(self.predict_stream(examples))
 
-    def predict_stream(self, examples: Iterable[Any]) -> Iterator[Any]:
-        """What `predict` gives, in order, in memory that does not grow with the number of examples."""
-        items = (self.item(number, example) for number, example in enumerate(examples, 1))
-        while chunk := list(islice(items, CHUNK)):
+    def predict_stream(self, examples: Iterable[Any], *, name: str = "example") -> Iterator[Any]:
+        """What `predict` gives, in order, in memory that does not grow with the number of examples.
+
+        The first answer comes after the first example, those that follow in chunks that grow. An error names the
+        example by the name and its number.
+        """
+        items = (self.item(f"{name} {number}", example) for number, example in enumerate(examples, 1))
+        size = 1
+        while chunk := list(islice(items, size)):
             yield from self.network.predict(chunk)
+            size = min(2 * size, CHUNK)
 
     def read(self, path: str | Path) -> list[Any]:
         """The labelled examples of a file."""
@@ -75,8 +81,8 @@ class Predictor:
         check_labels(self.task, examples, self.config.labels)
         return self.network.evaluate(self.task, [self.task.prepare(example, self.cut) for example in examples])
 
-    def item(self, number: int, example: Any) -> Item:
-        """An example of any kind made ready; its number names it where it cannot be."""
+    def item(self, name: str, example: Any) -> Item:
+        """An example of any kind made ready; the name is for errors."""
         if isinstance(example, str):
             example = {"text": example}
         elif isinstance(example, list | tuple):
@@ -85,7 +91,7 @@ class Predictor:
             try:
                 example = self.task.parse(example, self.cut)
             except DataError as error:
-                raise DataError(f"example {number}: {error}") from None
+                raise DataError(f"{name}: {error}") from None
         return self.task.prepare(example, self.cut)
 
 
@@ -139,6 +145,18 @@ def load_weights(network: Network, folder: Path) -> None:
 def weights_of(network: Network) -> bytes:
     """The weights as the content of a file."""
     return save({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})
+
+
+def changed(before: Mapping[str, Any], now: Mapping[str, Any], group: str = "") -> list[str]:
+    """The names of the settings that are not what they were, such as training.batch."""
+    names = []
+    for name, value in now.items():
+        was = before.get(name)
+        if isinstance(value, dict) and isinstance(was, dict):
+            names += changed(was, value, f"{group}{name}.")
+        elif was != value:
+            names.append(group + name)
+    return names
 
 
 def as_json(value: Any) -> bytes:

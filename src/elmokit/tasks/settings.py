@@ -48,11 +48,12 @@ class FitSettings:
     batch: int = 32
     """Examples that are learned from together, at most."""
     batch_tokens: int = 4096
-    """Tokens that are, at most; a longer example stands alone."""
+    """Tokens that are, at most, counted once for each predicate; a longer example stands alone."""
     learning_rate: float = 0.001
     """Adam's step size."""
     anneal: float = 0.5
-    """The rate is multiplied by this after each epoch whose dev score fell below the best."""
+    """The rate is multiplied by this after every two epochs in a row without a new best dev score, down to 1/16 of the
+    first rate; scores of 0 at the beginning do not count."""
     clip: float = 5.0
     """The gradient's norm is kept within this."""
     seed: int = 0

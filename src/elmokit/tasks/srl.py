@@ -122,13 +122,13 @@ def _predicates(item: Item, found: Tensor) -> list[int]:
 
 
 def read(path: Path, settings: Settings) -> Iterator[RoleSentence]:  # noqa: ARG001
-    """Sentences in the columns of CoNLL-2005 or CoNLL-2012."""
+    """Sentences in the columns of CoNLL-2005 or CoNLL-2012, of a file or of all files in a folder."""
     return read_roles(path)
 
 
 def prepare(example: RoleSentence, cut: Tokenizer) -> Item:  # noqa: ARG001
     """The sentence is cut already."""
-    return Item(example, (example.tokens,))
+    return Item(example, (example.tokens,), runs=max(1, len(example.frames)))
 
 
 def labels(example: RoleSentence) -> Iterator[tuple[str, Place]]:

@@ -1,6 +1,7 @@
 """What every task's module offers, and what it is given: the one contract between tasks and the training loop."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Place
+from elmokit.tasks.settings import FitSettings
 from elmokit.text.tokenizers import Tokenizer
 
 Tokens = tuple[str, ...]
@@ -24,6 +26,8 @@ class Item(NamedTuple):
     """What is embedded of it: one sentence, a premise and a hypothesis, all sentences of a document."""
     extra: Any = None
     """What else the model wants to know of it, such as where the tokens stand in the text."""
+    runs: int = 1
+    """How often the model goes over the sentences: once for each predicate, say."""
 
 
 class Inputs(NamedTuple):
@@ -59,7 +63,11 @@ class TaskModel(Protocol):
 
 
 class Task(Protocol):
-    """The names in a task's module."""
+    """The names in a task's module.
+
+    It may have two more: `TRAINING`, the fields of FitSettings for which it has defaults of its own, and `INPUTS`, the
+    only InputSettings that it can be trained with.
+    """
 
     @property
     def Settings(self) -> Callable[[], Any]:  # noqa: N802
@@ -97,6 +105,11 @@ def settings_of(task: Task, values: Mapping[str, Any]) -> Any:
         raise ConfigError(f"the task's settings have a mistake: {error}") from None
 
 
+def training_of(task: Task, values: Mapping[str, Any]) -> FitSettings:
+    """The settings of the loop: these values, else the task's own defaults, else the general ones."""
+    return FitSettings(**{**getattr(task, "TRAINING", {}), **values})
+
+
 def learn_labels(task: Task, examples: Iterable[Any]) -> tuple[str, ...]:
     """The labels of the training data, sorted."""
     return tuple(sorted({label for example in examples for label, _ in task.labels(example)}))
@@ -121,9 +134,16 @@ def words(values: Mapping[str, Any], cut: Tokenizer, *, text: str = "text", toke
 
 
 def shown(example: Any) -> dict[str, Any]:
-    """An example as plain JSON values, without the place it came from."""
-    values: dict[str, Any] = msgspec.to_builtins(example)
-    return {name: value for name, value in values.items() if name not in PLACES}
+    """An example as plain JSON values with their names, without the place it came from."""
+    return {field.name: _plain(getattr(example, field.name)) for field in fields(example) if field.name not in PLACES}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 def _listed(labels: Sequence[str], most: int = 20) -> str:

@@ -79,9 +79,12 @@ class SenseCentroids:
         """The sentences with the senses found for their instances; they may come as JSON objects."""
         return list(self.predict_stream(examples))
 
-    def predict_stream(self, examples: Iterable[Any]) -> Iterator[SenseSentence]:
-        """What `predict` gives, in order, in memory that does not grow with the number of sentences."""
-        sentences = (_sentence(number, one) for number, one in enumerate(examples, 1))
+    def predict_stream(self, examples: Iterable[Any], *, name: str = "example") -> Iterator[SenseSentence]:
+        """What `predict` gives, in order, in memory that does not grow with the number of sentences.
+
+        An error names the example by the name and its number.
+        """
+        sentences = (_sentence(f"{name} {number}", one) for number, one in enumerate(examples, 1))
         for sentence, vectors in _embedded(sentences, self.embedder, self.config.layer):
             instances = (
                 instance._replace(keys=self._senses(instance, vector))
@@ -190,13 +193,13 @@ def parse(values: Any) -> SenseSentence:
     return SenseSentence(given.tokens, tuple(instances), Place("", 0))
 
 
-def _sentence(number: int, example: Any) -> SenseSentence:
+def _sentence(name: str, example: Any) -> SenseSentence:
     if isinstance(example, SenseSentence):
         return example
     try:
         return parse(example)
     except DataError as error:
-        raise DataError(f"example {number}: {error}") from None
+        raise DataError(f"{name}: {error}") from None
 
 
 def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> Scores:
@@ -221,14 +224,15 @@ def _embedded(
 
 
 def _chunks(sentences: Iterable[SenseSentence]) -> Iterator[list[SenseSentence]]:
+    """The first sentence, then ever more of them: whoever asks waits for one answer, not for thousands."""
     chunk: list[SenseSentence] = []
-    size = 0
+    size, enough = 0, 1
     for sentence in sentences:
         chunk.append(sentence)
         size += len(sentence.tokens)
-        if size >= TOKENS_AT_A_TIME:
+        if size >= enough:
             yield chunk
-            chunk, size = [], 0
+            chunk, size, enough = [], 0, min(2 * enough, TOKENS_AT_A_TIME)
     if chunk:
         yield chunk
 

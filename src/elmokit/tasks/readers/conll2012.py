@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from elmokit.errors import DataError
 from elmokit.tasks.examples import Place
 from elmokit.tasks.readers.lines import Line, fields, read_lines
 
+ENDINGS = ("conll", "conll.gz", "conll.xz")
 WORD = 3
 FIRST_ROLES = 11
 COREFERENCE = -1
@@ -28,6 +30,16 @@ class Rows(NamedTuple):
     name: str
     sentences: list[list[Row]]
     place: Place
+
+
+def conll_files(path: Path) -> list[Path]:
+    """The file itself, or all files under a folder whose names end in "conll"."""
+    if not path.is_dir():
+        return [path]
+    files = [file for file in sorted(path.rglob("*")) if file.name.endswith(ENDINGS) and file.is_file()]
+    if not files:
+        raise DataError(f"{path}: no file here ends in {', '.join(ENDINGS)}")
+    return files
 
 
 def is_conll2012(path: Path) -> bool:

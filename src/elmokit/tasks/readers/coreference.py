@@ -2,33 +2,23 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from elmokit.errors import DataError
 from elmokit.tasks.examples import CoreferenceDocument, Place
-from elmokit.tasks.readers.conll2012 import COREFERENCE, WORD, Row, Rows, read_documents
+from elmokit.tasks.readers.conll2012 import COREFERENCE, WORD, Row, Rows, conll_files, read_documents
 from elmokit.tasks.readers.lines import at_least_one
 from elmokit.tasks.readers.penn import unescape
 from elmokit.text.sentences import Span
 
-ENDINGS = ("conll", "conll.gz", "conll.xz")
 NOTHING = ("-", "_", "*")
 _MARK = re.compile(r"(?P<opens>\(?)(?P<cluster>[^()|]+)(?P<closes>\)?)")
 
 
 def read_coreference(path: Path) -> Iterator[CoreferenceDocument]:
     """The documents of a file, or of all files under a folder whose names end in "conll"."""
-    files = _files(path) if path.is_dir() else [path]
-    documents = (_document(rows) for file in files for rows in read_documents(file))
+    documents = (_document(rows) for file in conll_files(path) for rows in read_documents(file))
     return at_least_one(documents, path, "documents in the columns of CoNLL-2012")
-
-
-def _files(folder: Path) -> list[Path]:
-    files = [file for file in sorted(folder.rglob("*")) if file.name.endswith(ENDINGS) and file.is_file()]
-    if not files:
-        raise DataError(f"{folder}: no file here ends in {', '.join(ENDINGS)}")
-    return files
 
 
 def _document(document: Rows) -> CoreferenceDocument:
@@ -44,7 +34,7 @@ class _Mentions:
 
     def __init__(self) -> None:
         self.opened: dict[str, list[tuple[int, Place]]] = defaultdict(list)
-        self.found: dict[Span, str] = {}
+        self.found: dict[str, set[Span]] = defaultdict(set)
 
     def read(self, position: int, row: Row) -> None:
         """Take in what the last column of a line says."""
@@ -61,19 +51,20 @@ class _Mentions:
     def _close(self, cluster: str, position: int, place: Place) -> None:
         if not self.opened[cluster]:
             raise place.error(f"unbalanced bracket: '{cluster})' closes nothing")
-        mention = Span(self.opened[cluster].pop()[0], position + 1)
-        if mention in self.found:
-            raise place.error(
-                f"a mention that ends here is in cluster {self.found[mention]} and in {cluster}: expected one"
-            )
-        self.found[mention] = cluster
+        self.found[cluster].add(Span(self.opened[cluster].pop()[0], position + 1))
 
     def clusters(self) -> tuple[tuple[Span, ...], ...]:
         """All clusters, in the order of their first mentions."""
         for cluster, opened in self.opened.items():
             if opened:
                 raise opened[0][1].error(f"unbalanced bracket: '({cluster}' is not closed in its document")
-        clusters: dict[str, list[Span]] = defaultdict(list)
-        for mention in sorted(self.found):
-            clusters[self.found[mention]].append(mention)
-        return tuple(tuple(mentions) for mentions in clusters.values())
+        return tuple(sorted(tuple(sorted(mentions)) for mentions in _merged(self.found.values())))
+
+
+def _merged(clusters: Iterable[set[Span]]) -> list[set[Span]]:
+    """Clusters that share a mention are one: OntoNotes has some mentions in two."""
+    merged: list[set[Span]] = []
+    for cluster in clusters:
+        others = [other for other in merged if other.isdisjoint(cluster)]
+        merged = [*others, cluster.union(*(other for other in merged if not other.isdisjoint(cluster)))]
+    return merged

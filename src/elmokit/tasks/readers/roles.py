@@ -5,11 +5,12 @@
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from elmokit.tasks.examples import Frame, Place, RoleSentence
 from elmokit.tasks.readers.brackets import read_spans
-from elmokit.tasks.readers.conll2012 import FIRST_ROLES, WORD, Row, is_conll2012, read_documents
+from elmokit.tasks.readers.conll2012 import FIRST_ROLES, WORD, Row, conll_files, is_conll2012, read_documents
 from elmokit.tasks.readers.lines import Line, at_least_one, blocks, fields, read_lines
 from elmokit.tasks.readers.penn import unescape
 
@@ -17,8 +18,13 @@ NO_PREDICATE = "-"
 
 
 def read_roles(path: Path) -> Iterator[RoleSentence]:
-    """The sentences with their predicates and roles; a file of 2012 begins with `#begin document`."""
-    sentences = _read_2012(path) if is_conll2012(path) else _read_2005(path)
+    """The sentences of a file, or of all files under a folder whose names end in "conll", with predicates and roles.
+
+    A file of 2012 begins with `#begin document`.
+    """
+    sentences = chain.from_iterable(
+        _read_2012(file) if is_conll2012(file) else _read_2005(file) for file in conll_files(path)
+    )
     return at_least_one(sentences, path, "sentences in the columns of CoNLL-2005 or CoNLL-2012")
 
 
