@@ -78,7 +78,7 @@ def probe(elmo, args) -> list[float]:
 def senses(elmo, data: Path) -> list[float]:
     """The F1 of every layer, and of their average."""
     inventory = read_inventory(data / "wsd/wordnet30.senses.tsv.xz")
-    train, test = list(wsd.read(data / "wsd/semcor.data.xml.xz")), list(wsd.read(data / "wsd/eval/ALL.data.xml"))
+    train, test = list(wsd.read(data / "wsd/semcor.data.xml.xz")), list(wsd.read(data / "wsd/eval/ALL/ALL.data.xml"))
     found = []
     for layer in (*range(elmo.layer_count), "average"):
         scores = wsd.fit(train, elmo, inventory, layer=layer).evaluate(test)

@@ -82,7 +82,7 @@ SETS = {
         training={"epochs": 12, "patience": 6},
     ),
     "wsd": DataSet(
-        "senses, SemCor and Raganato's ALL", "wsd", "wsd/semcor.data.xml.xz", "wsd/eval/ALL.data.xml",
+        "senses, SemCor and Raganato's ALL", "wsd", "wsd/semcor.data.xml.xz", "wsd/eval/ALL/ALL.data.xml",
         settings={"senses": "wsd/wordnet30.senses.tsv.xz"},
     ),
 }  # fmt: skip

@@ -1,6 +1,8 @@
 """Training runs: they learn, go on where they stopped, and say what is wrong."""
 
+import io
 import json
+import lzma
 import math
 import os
 import random
@@ -271,6 +273,15 @@ class TestPerplexity:
         main(["perplexity", str(finished), str(text)])
         output = capsys.readouterr().out
         assert [line.split()[0] for line in output.splitlines()[:3]] == ["forward", "backward", "average"]
+
+    def test_packed_or_from_standard_input(self, finished, text, tmp_path, capsys, monkeypatch):
+        """Each line is a paragraph, as in training."""
+        (tmp_path / "text.txt.xz").write_bytes(lzma.compress(text.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+        for source in (text, tmp_path / "text.txt.xz", "-"):
+            main(["perplexity", str(finished), str(source)])
+        output = capsys.readouterr().out.splitlines()
+        assert output[:4] == output[4:8] == output[8:]
 
     def test_needs_a_softmax(self, model_folder):
         with pytest.raises(CheckpointError, match="no softmax"):

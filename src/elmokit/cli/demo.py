@@ -64,6 +64,14 @@ class Uses:
         same = self.senses[:, None] == self.senses
         return cosines[:, same & ~np.eye(len(same), dtype=bool)].mean(axis=1), cosines[:, ~same].mean(axis=1)
 
+    @property
+    def nearest(self) -> "NDArray[np.integer]":
+        """For how many uses the nearest other one has the same sense, (L,)."""
+        import numpy as np
+
+        cosines = self.vectors @ self.vectors.swapaxes(1, 2) - 9 * np.eye(len(self.senses))  # (L, N, N)
+        return (self.senses[cosines.argmax(axis=2)] == self.senses).sum(axis=1)
+
 
 @dataclass
 class Shown:
@@ -121,8 +129,9 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
     from elmokit.lexicon.substitutes import substitutes
 
     print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
-    print("One word, two meanings: the mean cosine of its vectors in two sentences. Layer 0 knows the word alone, as")
-    print("static vectors do, and cannot tell; the layers above it have read the sentence.\n", flush=True)
+    print("One word, two meanings, four sentences each: the mean cosine of its vectors in two of them, and for how")
+    print("many the nearest other one has the same meaning. Layer 0 knows the word alone, as static vectors do, and")
+    print("cannot tell; the layers above it have read the sentence.\n", flush=True)
     for senses in lesson["words"].values():
         uses = compare(senses, elmo)
         shown.uses.append(uses)
@@ -158,6 +167,8 @@ def cosine_table(uses: Uses) -> Iterator[str]:
     yield " " * 20 + "".join(f"{head:>9}" for head in heads)
     for name, cosines in zip(("the same meaning", "another meaning"), uses.cosines, strict=True):
         yield f"{name:<20}" + "".join(f"{cosine:>9.2f}" for cosine in cosines)
+    counts = (f"{count} of {len(uses.senses)}" for count in uses.nearest[1:])
+    yield f"{'the nearest has it':<20}" + "".join(f"{count:>9}" for count in ("–", *counts))
 
 
 def blank(query: "MarkedWord") -> str:

@@ -151,7 +151,7 @@ def _train(
 
 def perplexity(
     model: Annotated[str, Parameter(name="MODEL")],
-    text: Annotated[str, Parameter(name="FILE")],
+    text: Annotated[str, Parameter(name="FILE", allow_leading_hyphen=True)],
     /,
     *,
     split: bool = True,
@@ -166,21 +166,26 @@ def perplexity(
     model
         A model with its softmax, such as the folder of a run.
     text
-        A UTF-8 text file, or - for standard input.
+        A text as pretraining reads it (.txt, .jsonl, plain or .gz or .xz, a paragraph a line) or a folder of them, or -
+        for standard input.
     split
-        Split the text into sentences; else each line is one.
+        Split paragraphs into sentences; else each line is one.
     tokenizer
         How sentences are cut into tokens; the model's own way unless given.
     """
-    from elmokit.cli.lines import read_sentences
+    from elmokit.cli.lines import read_lines
     from elmokit.elmo import load
+    from elmokit.lexicon.corpus import cut_line, open_corpus
     from elmokit.pretrain.perplexity import perplexity as measure
-    from elmokit.text.inputs import tokenized
     from elmokit.text.tokenizers import get_tokenizer
 
     elmo = load(model)
     cut = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    found = measure(elmo, tokenized(read_sentences(text, split=split), cut))
+    if text == "-":
+        contexts = (context for line in read_lines(text) for context in cut_line(line, cut, split=split))
+    else:
+        contexts = iter(open_corpus([Path(text)], cut, split=split))
+    found = measure(elmo, (context.words for context in contexts))
     print(f"forward   {found.forward:,.2f}\nbackward  {found.backward:,.2f}\naverage   {found.average:,.2f}")
     words = len(elmo.vocabulary or ())
     print(f"{found.targets:,} words predicted each way; vocabulary {words:,}; {found.unknown:,} tokens count as <UNK>")

@@ -81,14 +81,16 @@ class TextCorpus:
             for number, document in enumerate(iter_documents([file]), 1):
                 name = f"{file}:{number}" if ending(file)[0] == ".jsonl" else str(file)
                 for line in document.text.split("\n"):
-                    yield from self._contexts(line, name)
+                    yield from cut_line(line, self.tokenizer, split=self.split, document=name)
 
-    def _contexts(self, line: str, document: str) -> Iterator[Context]:
-        for start, end in split_sentences(line) if self.split else [(0, len(line))]:
-            sentence = line[start:end]
-            tokens = self.tokenizer(sentence)
-            for first in range(0, len(tokens), LONGEST_SENTENCE):
-                yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document)
+
+def cut_line(line: str, tokenizer: Tokenizer, *, split: bool, document: str = "") -> Iterator[Context]:
+    """The sentences of a paragraph, or the line as one, without those that have no words."""
+    for start, end in split_sentences(line) if split else [(0, len(line))]:
+        sentence = line[start:end]
+        tokens = tokenizer(sentence)
+        for first in range(0, len(tokens), LONGEST_SENTENCE):
+            yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document)
 
 
 def open_corpus(paths: Iterable[Path], tokenizer: Tokenizer, *, split: bool = True) -> TextCorpus:
