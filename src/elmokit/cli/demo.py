@@ -70,7 +70,8 @@ class Uses:
         import numpy as np
 
         cosines = self.vectors @ self.vectors.swapaxes(1, 2) - 9 * np.eye(len(self.senses))  # (L, N, N)
-        return (self.senses[cosines.argmax(axis=2)] == self.senses).sum(axis=1)
+        counts: NDArray[np.integer] = (self.senses[cosines.argmax(axis=2)] == self.senses).sum(axis=1)
+        return counts
 
 
 @dataclass

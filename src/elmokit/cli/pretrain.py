@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,16 +175,17 @@ def perplexity(
     """
     from elmokit.cli.lines import read_lines
     from elmokit.elmo import load
-    from elmokit.lexicon.corpus import cut_line, open_corpus
+    from elmokit.lexicon.corpus import Context, cut_line, open_corpus
     from elmokit.pretrain.perplexity import perplexity as measure
     from elmokit.text.tokenizers import get_tokenizer
 
     elmo = load(model)
     cut = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    if text == "-":
-        contexts = (context for line in read_lines(text) for context in cut_line(line, cut, split=split))
-    else:
-        contexts = iter(open_corpus([Path(text)], cut, split=split))
+    contexts: Iterable[Context] = (
+        (context for line in read_lines(text) for context in cut_line(line, cut, split=split))
+        if text == "-"
+        else open_corpus([Path(text)], cut, split=split)
+    )
     found = measure(elmo, (context.words for context in contexts))
     print(f"forward   {found.forward:,.2f}\nbackward  {found.backward:,.2f}\naverage   {found.average:,.2f}")
     words = len(elmo.vocabulary or ())
