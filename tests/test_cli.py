@@ -93,7 +93,7 @@ class TestEmbed:
         [
             (["--layers", "7"], "unknown layers 7"),
             (["--layers", "best"], "unknown layers 'best'"),
-            (["--model", "missing"], "missing: there is no such file"),
+            (["--model", "missing"], "missing: no such file or folder"),
             (["--tokenizer", "spaces"], "spaces"),
             (["--precision", "fp3"], "fp3"),
             (["--batch-tokens", "0"], "batch_tokens is 0"),

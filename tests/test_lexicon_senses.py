@@ -228,7 +228,7 @@ class TestPlots:
 
     def test_a_folder_in_the_way(self, found, tmp_path):
         (tmp_path / "bank.html").mkdir()
-        with pytest.raises(OutputError, match="cannot be written"):
+        with pytest.raises(OutputError, match="is a folder: name a file in it"):
             write_plot(tmp_path / "bank.html", found)
         assert [path.name for path in tmp_path.iterdir()] == ["bank.html"]
 

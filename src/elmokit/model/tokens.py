@@ -26,7 +26,8 @@ class Highway(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Let part of x through and transform the rest."""
-        return torch.lerp(x, self.transform(x).relu(), self.gate(x).sigmoid())
+        transformed, share = self.transform(x).relu(), self.gate(x).sigmoid()  # of 16 bits under autocast
+        return torch.lerp(x, transformed.to(x.dtype), share.to(x.dtype))
 
 
 class CharacterCnn(nn.Module):
