@@ -10,6 +10,7 @@ document stands with each occurrence, so that they can be filtered by it; a colu
 over takes next to nothing.
 """
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -86,6 +87,8 @@ class Tables:
         """Join the many small files; index the columns if there are so many rows that it pays."""
         with self._writing():
             for table in (self.occurrences, self.sentences):
+                table.optimize()
+                time.sleep(2 * AT_ONCE.total_seconds())  # what was written last must be old enough to go
                 # nobody else writes here, so what builds that broke off have left can go at once
                 table.optimize(cleanup_older_than=AT_ONCE, delete_unverified=True)
             if approximate:
