@@ -131,7 +131,7 @@ def planned(args) -> list[Trial]:
     for seed, name, static in itertools.product(range(args.seeds), args.sets or SETS, args.static):
         if name == "wsd" and (seed or args.study != "gain"):
             continue  # nothing is random in it, and it takes one layer
-        with_elmo = (static, args.model) if name != "wsd" else (args.model,)
+        with_elmo = pair(name, static, args)
         samples = args.samples if args.study == "samples" else [1.0]
         for sample in samples:
             trials.append(Trial(data=name, vectors=(static,), sample=sample, seed=seed))
