@@ -2,11 +2,12 @@
 """What each layer of a model knows, for its card: syntax, senses, words in context, words by themselves.
 
     python benchmarks/evaluation.py en en DATA --text en-fiction.txt.xz --static glove.safetensors
-    python benchmarks/evaluation.py zh zh DATA --text zh-modern.txt.xz --static glove.safetensors
+    python benchmarks/evaluation.py zh zh DATA --text zh-modern.txt.xz --text zh-sanguo.txt --static glove.safetensors
 
-The first name is the model's, the second the language's. DATA holds the folders tagging, similarity and wsd. Words by
-themselves: a model's vector of a word is the mean over at most 20 of its occurrences in the text; static vectors of
-the same corpus are measured on the same pairs, those whose words both have a vector everywhere.
+The first name is the model's, the second the language's; --parts names the tables to make. DATA holds the folders
+tagging, similarity and wsd. Words by themselves: a model's vector of a word is the mean over at most 20 of its
+occurrences in the text; static vectors of the same corpus are measured on the same pairs, those whose words both have a
+vector everywhere.
 """
 
 import argparse
@@ -43,10 +44,21 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("language", choices=["en", "zh"])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--text", type=Path, required=True, help="where words are looked up in their contexts")
+    parser.add_argument("--parts", nargs="+", choices=["layers", "similarity"], default=["layers", "similarity"])
+    parser.add_argument("--text", type=Path, action="append", default=[], help="where words are found in contexts")
     parser.add_argument("--static", type=Path, action="append", default=[])
     args = parser.parse_args()
+    if "similarity" in args.parts and not args.text:
+        parser.error("similarity needs a --text where words are found in contexts")
     elmo = elmokit.load(args.model)
+    if "layers" in args.parts:
+        print_layers(elmo, args)
+    if "similarity" in args.parts:
+        print_similarity(elmo, args)
+
+
+def print_layers(elmo, args) -> None:
+    """Syntax, senses and words in context, of every layer."""
     layers = [f"layer {number}" for number in range(elmo.layer_count)]
     print(f"| | {' | '.join(layers)} | average |\n|---|{'---|' * (len(layers) + 1)}", flush=True)
     row(TAGS[args.language][0] + ", a linear probe", [*probe(elmo, args), None], percent=True)
@@ -54,7 +66,6 @@ def main() -> None:
         row("senses, SemCor and Raganato's ALL, F1", senses(elmo, args.data), percent=True)
         in_context = read_dataset(args.data / "similarity/en/scws.ratings.txt")
         row("words in context, SCWS, Spearman", [one.value for one in evaluate_in_context(elmo, in_context)])
-    print_similarity(elmo, args)
 
 
 def row(name: str, values, *, percent: bool = False) -> None:
@@ -92,7 +103,7 @@ def print_similarity(elmo, args) -> None:
     sets = [read_dataset(folder / name) for name in SIMILARITY[args.language]]
     wanted = {word for one in sets for pair in one.pairs for word in (pair.first, pair.second)}
     vectors = {path.stem: StaticVectors.load(path, lower_case=True) for path in args.static}
-    corpus = open_corpus([args.text], elmo.tokenizer)
+    corpus = open_corpus(args.text, elmo.tokenizer)
     counts = survey(corpus).counts
     words = [word for word in wanted if counts[word] >= 5]
     for layer in (0, "top", "average"):

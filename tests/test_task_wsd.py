@@ -82,6 +82,16 @@ class TestLearning:
         }
         assert found_keys(senses, [asked]) == [(max(cosines, key=cosines.__getitem__),)]
 
+    @pytest.mark.parametrize(("prior", "expected"), [(0, RIVER), (0.2, RIVER), (0.4, MONEY)])
+    def test_a_prior_favours_senses_of_many_examples(self, tmp_path, prior, expected):
+        """Of cosines 0.8 and 0.6, with 1 and 2 examples, the second wins once prior · log 2 is more than 0.2."""
+        vectors = StaticVectors(["river", "money", "bank"], np.array([[1, 0], [0, 1], [0.8, 0.6]], dtype=np.float32))
+        examples = [sentence("river", RIVER, word="river"), *[sentence("money", MONEY, word="money")] * 2]
+        learned = wsd.fit(examples, vectors, INVENTORY, prior=prior)
+        learned.save(tmp_path / "senses")
+        loaded = wsd.load(tmp_path / "senses", embedder=vectors)
+        assert found_keys(learned, [sentence("bank")]) == found_keys(loaded, [sentence("bank")]) == [(expected,)]
+
     def test_several_words_are_their_mean(self):
         vectors = StaticVectors(["river", "bank", "old", "city"], np.eye(4, dtype=np.float32))
         text = sentence("the river bank", RIVER, word="river bank", lemma="river_bank")
@@ -106,6 +116,9 @@ class TestLearning:
             wsd.fit([sentence("the bank")], elmo, INVENTORY)
         with pytest.raises(ConfigError, match="'all' is neither"):
             wsd.fit(SENTENCES, elmo, INVENTORY, layer="all")
+        for prior in (-1, float("nan"), "much"):
+            with pytest.raises(ConfigError, match="is not a number from 0 up"):
+                wsd.fit(SENTENCES, elmo, INVENTORY, prior=prior)
 
 
 class TestFallingBack:

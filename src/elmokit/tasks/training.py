@@ -111,8 +111,8 @@ def _train_senses(
     bundle: bool,
 ) -> wsd.SenseCentroids:
     """Learn the senses of words, for which one reading of the data is enough."""
-    if unknown := set(settings) - {"senses", "layer"}:
-        raise ConfigError(f"unknown setting {min(unknown)!r}: wsd has senses and layer")
+    if unknown := set(settings) - {"senses", "layer", "prior"}:
+        raise ConfigError(f"unknown setting {min(unknown)!r}: wsd has senses, layer and prior")
     if "senses" not in settings:
         raise ConfigError("wsd needs the senses that each lemma has: -s senses=FILE")
     wsd.check_unused(folder)
@@ -122,7 +122,8 @@ def _train_senses(
         raise ConfigError(f"wsd takes one embedder, a model or static vectors; {len(named)} are given")
     [(name, embedder)] = named.items()
     inventory = read_inventory(Path(settings["senses"]))
-    learned = wsd.fit(wsd.read(train), embedder, inventory, layer=settings.get("layer", "top"), name=name)
+    options = {key: value for key, value in settings.items() if key != "senses"}
+    learned = wsd.fit(wsd.read(train), embedder, inventory, name=name, **options)
     scores = learned.evaluate(held_out)
     learned.save(folder, bundle=bundle)
     reporter.told("dev " + ", ".join(f"{measure} {score:.4f}" for measure, score in scores.items()))

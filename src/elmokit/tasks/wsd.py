@@ -7,6 +7,7 @@
 | senses.tsv | the senses that each lemma has, the first being the one to fall back on |
 """
 
+import math
 import os
 import shutil
 from collections import Counter, defaultdict
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -45,8 +46,10 @@ class SenseConfig(msgspec.Struct, frozen=True, kw_only=True):
     embedder: EmbedderId
     keys: tuple[str, ...]
     """The senses that examples were seen of."""
-    counts: tuple[int, ...]
+    counts: tuple[Annotated[int, msgspec.Meta(ge=1)], ...]
     """Their examples."""
+    prior: float = 0.0
+    """How much examples count beside closeness: the cosine has prior · log(examples) added to it."""
 
 
 class _Kind(msgspec.Struct):
@@ -74,6 +77,7 @@ class SenseCentroids:
         self.centroids = centroids  # (senses, D)
         self.units = _units(centroids)
         self.rows = {key: row for row, key in enumerate(config.keys)}
+        self.bonus = config.prior * np.log(np.array(config.counts, np.float32))  # (senses,)
 
     def predict(self, examples: Iterable[Any]) -> list[SenseSentence]:
         """The sentences with the senses found for their instances; they may come as JSON objects."""
@@ -112,12 +116,16 @@ class SenseCentroids:
             (partial / CONFIG).write_bytes(as_json(msgspec.structs.replace(self.config, embedder=known)))
 
     def _senses(self, instance: SenseInstance, vector: Vectors) -> tuple[str, ...]:
-        """The sense of the nearest centroid; the first sense if there is no centroid; none if the lemma is unknown."""
+        """The sense of the nearest centroid; the first sense if there is no centroid; none if the lemma is unknown.
+
+        With a prior, senses of many examples are nearer than they are.
+        """
         candidates = self.inventory.get((instance.lemma.lower(), instance.pos), ())
         seen = [key for key in candidates if key in self.rows]
         if not seen:
             return candidates[:1]
-        closeness = self.units[[self.rows[key] for key in seen]] @ vector  # (candidates,)
+        rows = [self.rows[key] for key in seen]
+        closeness = self.units[rows] @ _units(vector[None])[0] + self.bonus[rows]  # (candidates,)
         return (seen[int(closeness.argmax())],)
 
 
@@ -127,11 +135,14 @@ def fit(
     inventory: Inventory,
     *,
     layer: Layers = "top",
+    prior: float = 0.0,
     name: str = "",
 ) -> SenseCentroids:
     """Learn senses from sentences with gold keys, read in a stream; the name is where the embedder is found again."""
     if layer == "all":
         raise ConfigError("senses are told apart by one layer or the average: 'all' is neither")
+    if not (isinstance(prior, (int, float)) and 0 <= prior < math.inf):
+        raise ConfigError(f"prior={prior!r} is not a number from 0 up")
     sums: dict[str, Vectors] = defaultdict(lambda: np.zeros(embedder.width, np.float32))
     counts: Counter[str] = Counter()
     for sentence, vectors in _embedded(sentences, embedder, layer):
@@ -143,7 +154,8 @@ def fit(
         raise DataError("no word of these sentences has a gold sense: there is nothing to learn from")
     centroids = np.stack([sums[key] / np.float32(counts[key]) for key in sums])  # (senses, D)
     known = identify(name, embedder)
-    config = SenseConfig(layer=layer, embedder=known, keys=tuple(sums), counts=tuple(counts[key] for key in sums))
+    each = tuple(counts[key] for key in sums)
+    config = SenseConfig(layer=layer, embedder=known, keys=tuple(sums), counts=each, prior=prior)
     return SenseCentroids(config, centroids, inventory, embedder)
 
 
