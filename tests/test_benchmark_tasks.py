@@ -24,7 +24,7 @@ def data(tmp_path):
 
 
 def run(data, *arguments):
-    command = [sys.executable, str(SCRIPT), str(data), "ner", "-o", "out", "--static", "vectors.txt", *arguments]
+    command = [sys.executable, str(SCRIPT), str(data), "-o", "out", "--static", "vectors.txt", *arguments, "ner"]
     done = subprocess.run(command, cwd=data.parent, capture_output=True, text=True, check=True, timeout=500)
     return done.stdout
 
