@@ -8,9 +8,10 @@
     python benchmarks/tasks.py DATA -o DIR --tables
 
 DATA holds the folders tagging, classify, pairs, qa, srl, coref and wsd. Each trial (a data set, vectors, a mix, a share
-of the data, a seed) leaves a small file in DIR; a trial that is there is not run again, so that a benchmark of hours
-may be stopped at any time. Scores are on the dev part, which also decides when to stop. The layers that a frozen model
-gives are kept in DIR too, and shared by trials.
+of the data, a seed) leaves a line in trials.jsonl in DIR; a trial that is there is not run again, so that a benchmark
+of hours may be stopped at any time. Scores are on the dev part, which also decides when to stop. The layers that a
+frozen model gives are kept in DIR too, and shared by trials. What has been measured so far is in tasks.jsonl beside
+this script: as DIR/trials.jsonl, --tables prints it.
 """
 
 import argparse
@@ -32,6 +33,8 @@ from elmokit.static.embedders import StaticVectors
 from elmokit.tasks import train, wsd
 from elmokit.tasks.readers import read_inventory
 from elmokit.tasks.report import REPORT
+
+TRIALS = "trials.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,16 +107,13 @@ class Trial:
 
     data: str
     vectors: tuple[str, ...]
-    """Files of static vectors and models, side by side."""
+    """Names of static vectors and models, side by side."""
     mix: str = "learned"
     sample: float = 1.0
     seed: int = 0
 
-    @property
-    def name(self) -> str:
-        """Of its file."""
-        vectors = "+".join(Path(one).name for one in self.vectors)
-        return f"{self.data} {vectors} {self.mix} {self.sample:g} {self.seed}.json"
+    def __str__(self) -> str:
+        return f"{self.data}, {' + '.join(self.vectors)}, {self.mix} mix, {self.sample:.0%}, seed {self.seed}"
 
 
 def main() -> None:
@@ -130,6 +130,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="trials at a time, one thread each")
     parser.add_argument("--tables", action="store_true", help="print what is there, run nothing")
     args = parser.parse_intermixed_args()
+    args.static = {Path(path).stem: path for path in args.static}
+    args.output.mkdir(parents=True, exist_ok=True)
     if not args.tables:
         run_all(planned(args), args)
     print_tables(args)
@@ -153,44 +155,52 @@ def planned(args) -> list[Trial]:
 
 
 def run_all(trials: list[Trial], args) -> None:
-    """Run those that have left no file, some at a time."""
-    args.output.mkdir(parents=True, exist_ok=True)
-    left = [trial for trial in trials if not (args.output / trial.name).exists()]
-    start, done = time.perf_counter(), 0
+    """Run those that have left no line, some at a time."""
+    known = {trial for trial, _ in read_trials(args)}
+    left = [trial for trial in trials if trial not in known]
+    start = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for future in as_completed([pool.submit(run, trial, args.data, args.output) for trial in left]):
-            done += 1
+        runs = {pool.submit(run, trial, args): trial for trial in left}
+        for done, future in enumerate(as_completed(runs), 1):
+            trial, found = runs[future], future.result()
+            with (args.output / TRIALS).open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"trial": dataclasses.asdict(trial), **found}) + "\n")
             minutes = (time.perf_counter() - start) / 60
-            print(f"{done}/{len(left)}, {minutes:.0f} minutes: {future.result()}", flush=True)
+            print(f"{done}/{len(left)}, {minutes:.0f} minutes: {trial}: {mean([found]):.4f}", flush=True)
 
 
-def run(trial: Trial, data: Path, output: Path) -> str:
-    """One trial; its file is written when it is done."""
-    chosen = SETS[trial.data]
-    found = run_senses(trial, data) if chosen.task == "wsd" else run_task(trial, data, output)
-    found |= {"trial": dataclasses.asdict(trial)}
-    (output / trial.name).write_text(json.dumps(found, indent=1), encoding="utf-8")
-    return f"{trial.name} {mean([found]):.4f}"
+def read_trials(args) -> list[tuple[Trial, dict]]:
+    """What has been run, and what each has found."""
+    path = args.output / TRIALS
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    found = [json.loads(line) for line in lines]
+    return [(Trial(**one["trial"] | {"vectors": tuple(one["trial"]["vectors"])}), one) for one in found]
 
 
-def run_task(trial: Trial, data: Path, output: Path) -> dict:
+def run(trial: Trial, args) -> dict:
+    """One trial."""
+    return run_senses(trial, args) if SETS[trial.data].task == "wsd" else run_task(trial, args)
+
+
+def run_task(trial: Trial, args) -> dict:
     """Train on the training part, and take the best dev score."""
     chosen = SETS[trial.data]
+    places = [args.static.get(name, name) for name in trial.vectors]
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         train(
             chosen.task,
-            train=data / chosen.train,
-            dev=data / chosen.dev,
-            embedders={name: load(name) for name in trial.vectors},
+            train=args.data / chosen.train,
+            dev=args.data / chosen.dev,
+            embedders={place: load(place) for place in places},
             folder=Path(folder, "task"),
             settings=chosen.settings,
             mix=trial.mix,
             seed=trial.seed,
             cache="float16",
             sample=trial.sample,
-            cache_folder=output / "layers",
+            cache_folder=args.output / "layers",
             **chosen.training,
         )
         report = json.loads(Path(folder, "task", REPORT).read_text(encoding="utf-8"))
@@ -204,15 +214,16 @@ def run_task(trial: Trial, data: Path, output: Path) -> dict:
     }
 
 
-def run_senses(trial: Trial, data: Path) -> dict:
+def run_senses(trial: Trial, args) -> dict:
     """Learn all senses in one reading, and measure them."""
     chosen = SETS[trial.data]
     start = time.perf_counter()
     [name] = trial.vectors
-    inventory = read_inventory(data / chosen.settings["senses"])
+    embedder = load(args.static.get(name, name))
+    inventory = read_inventory(args.data / chosen.settings["senses"])
     prior = chosen.settings.get("prior", 0)
-    learned = wsd.fit(wsd.read(data / chosen.train), load(name), inventory, layer="top", prior=prior, name=name)
-    scores = learned.evaluate(wsd.read(data / chosen.dev))
+    learned = wsd.fit(wsd.read(args.data / chosen.train), embedder, inventory, layer="top", prior=prior)
+    scores = learned.evaluate(wsd.read(args.data / chosen.dev))
     return {"scores": scores, "mixes": [], "seconds": time.perf_counter() - start}
 
 
@@ -225,11 +236,9 @@ def load(name: str):
 
 def print_tables(args) -> None:
     """What all trials have found, in Markdown."""
-    trials = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(args.output.glob("*.json"))]
     found = defaultdict(list)
-    for one in trials:
-        trial = one["trial"]
-        found[trial["data"], tuple(trial["vectors"]), trial["mix"], trial["sample"]].append(one)
+    for trial, one in read_trials(args):
+        found[trial.data, trial.vectors, trial.mix, trial.sample].append(one)
     print_gains(found, args)
     print_layers(found, args)
     print_samples(found, args)
@@ -244,10 +253,12 @@ def print_gains(found, args) -> None:
         both = found.get((name, pair(name, static, args), "learned", 1.0))
         if not alone or not both:
             continue
+        seeds = seeds_of(alone) & seeds_of(both)
+        alone, both = ([one for one in some if one["trial"]["seed"] in seeds] for some in (alone, both))
         base, better = mean(alone), mean(both)
         score = next(iter(both[0]["scores"]))
         print(
-            f"| {SETS[name].title} | {score} | {Path(static).stem} | {spread(alone)} | {spread(both)} "
+            f"| {SETS[name].title} | {score} | {static} | {spread(alone)} | {spread(both)} "
             f"| {100 * (better - base):+.1f} | {(better - base) / (1 - base):.1%} | {len(both)} |"
         )
 
@@ -266,7 +277,7 @@ def print_layers(found, args) -> None:
         gamma = statistics.mean(mix["gamma"] for mix in mixes)
         seconds = statistics.mean(one["epoch_seconds"] for one in both)
         print(
-            f"| {SETS[name].title} | {Path(static).stem} | {spread(last) if last else ''} | {spread(both)} "
+            f"| {SETS[name].title} | {static} | {spread(last) if last else ''} | {spread(both)} "
             f"| {' '.join(f'{weight:.2f}' for weight in weights)} | {gamma:.2f} | {seconds:.0f} |"
         )
 
@@ -281,13 +292,18 @@ def print_samples(found, args) -> None:
         for vectors in ((static,), pair(name, static, args)):
             each = [found.get((name, vectors, "learned", share)) for share in shares]
             if sum(map(bool, each)) > 1:
-                named = " + ".join(Path(one).stem for one in vectors)
-                print(f"| {SETS[name].title} | {named} | {' | '.join(spread(one) if one else '' for one in each)} |")
+                scores = " | ".join(spread(one) if one else "" for one in each)
+                print(f"| {SETS[name].title} | {' + '.join(vectors)} | {scores} |")
 
 
 def pair(name: str, static: str, args) -> tuple[str, ...]:
     """The vectors that static ones are measured against."""
     return (args.model,) if SETS[name].task == "wsd" else (static, args.model)
+
+
+def seeds_of(trials: list) -> set[int]:
+    """Those that have been run."""
+    return {one["trial"]["seed"] for one in trials}
 
 
 def mean(trials: list) -> float:
