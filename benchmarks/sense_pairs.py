@@ -2,7 +2,7 @@
 """Words in two senses: are uses of one sense nearer to each other than uses of two?
 
     python benchmarks/sense_pairs.py my-model en
-    python benchmarks/sense_pairs.py my-model zh
+    python benchmarks/sense_pairs.py my-model zh-more
 
 The sentences, and what counts as right, are in sense_pairs.toml; each sense gives a pair. A static vector gives a
 cosine of 1 to every pair, and so does layer 0: both get none right.
@@ -25,10 +25,10 @@ def main() -> None:
     """Print a line a word, and the share of pairs that are right by layer, in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a model's folder, file or name")
-    parser.add_argument("language", choices=["en", "zh"])
+    parser.add_argument("sentences", choices=["en", "en-more", "zh", "zh-more"])
     args = parser.parse_args()
     elmo = load(args.model)
-    words = tomllib.loads(PAIRS.read_text(encoding="utf-8"))[args.language]
+    words = tomllib.loads(PAIRS.read_text(encoding="utf-8"))[args.sentences]
     layers = [f"layer {number}" for number in range(elmo.layer_count)] + ["average"]
     print(f"| word | {' | '.join(layers)} |\n|---|{'---|' * len(layers)}")
     right = []

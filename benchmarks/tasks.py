@@ -222,7 +222,7 @@ def run_senses(trial: Trial, args) -> dict:
     embedder = load(args.static.get(name, name))
     inventory = read_inventory(args.data / chosen.settings["senses"])
     prior = chosen.settings.get("prior", 0)
-    learned = wsd.fit(wsd.read(args.data / chosen.train), embedder, inventory, layer="top", prior=prior)
+    learned = wsd.fit(wsd.read(args.data / chosen.train), embedder, inventory, prior=prior)
     scores = learned.evaluate(wsd.read(args.data / chosen.dev))
     return {"scores": scores, "mixes": [], "seconds": time.perf_counter() - start}
 
