@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from elmokit.config import ModelConfig
 from elmokit.model.bilm import BiLM, State
+from elmokit.model.dropout import dropout
 from elmokit.model.lstm_training import stream
 from elmokit.model.recurrent import RecurrentLayer
 from elmokit.model.softmax import AdaptiveSoftmax, FullSoftmax, make_softmax
@@ -108,10 +109,10 @@ class LanguageModel(nn.Module):
         own = [weight for layer in self._stack(way) for weight in layer.parameters()]
         return [weight for weight in (*own, *self.softmax.parameters()) if weight.requires_grad]
 
-    def _direction(self, way: int, vectors: Tensor, step: Step, state: State, dropout: float, scale: float) -> Result:
+    def _direction(self, way: int, vectors: Tensor, step: Step, state: State, share: float, scale: float) -> Result:
         assert self.softmax is not None
         vectors.requires_grad_()
-        drop = partial(_dropout, share=dropout, generator=step.dropout)
+        drop = partial(dropout, share=share, generator=step.dropout)
         outputs, h, c = self._outputs(way, vectors[step.places], step.keep, state.h[way], state.c[way], drop)
         real = step.targets >= 0
         loss = self.softmax.loss(drop(outputs)[real], step.targets[real], step.samples)
@@ -150,11 +151,3 @@ def _softmax(config: ModelConfig) -> FullSoftmax | AdaptiveSoftmax | None:
     kind = "full" if softmax.kind == "adaptive" and not cutoffs else softmax.kind
     samples = min(softmax.samples, softmax.size - 1)
     return make_softmax(kind, softmax.size, config.projection, samples=samples, cutoffs=cutoffs)
-
-
-def _dropout(x: Tensor, *, share: float, generator: torch.Generator) -> Tensor:
-    """Dropout from a generator of one's own, so that threads cannot change each other's numbers."""
-    if not share:
-        return x
-    kept = torch.rand(x.shape, generator=generator) >= share
-    return x * kept.to(x.device) / (1 - share)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Biattention, EncoderSettings, input_encoder, max_mean
 from elmokit.tasks.examples import LabelledText, Place
 from elmokit.tasks.readers import read_labelled
@@ -47,7 +48,7 @@ class Model(nn.Module):
         self.head = nn.Sequential(
             nn.Linear(2 * width, settings.hidden),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(settings.hidden, len(labels)),
         )
 

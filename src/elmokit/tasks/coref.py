@@ -91,13 +91,15 @@ class Model(nn.Module):
         mentions = self.spans(encoded, vectors)  # (N, W)
         within = spans_within(lengths, self.settings.longest)
         places = within.nonzero()  # (C, 2)
-        spans = [Span(start, start + size + 1) for start, size in places.tolist()]
+        best = mentions[within].argsort(descending=True, stable=True)
+        starts, sizes = places[best].unbind(dim=1)
         most = math.ceil(self.settings.spans_per_token * len(encoded))
-        chosen = prune(spans, mentions[within].tolist(), most)
+        chosen = best[prune(starts.tolist(), (starts + sizes + 1).tolist(), most)].sort().values  # (M,)
         starts, sizes = places[chosen].unbind(dim=1)
+        spans = [Span(start, start + size + 1) for start, size in places[chosen].tolist()]
         kept = mentions[starts, sizes]  # (M,)
         links = self.pairs(self.spans.represent(encoded, vectors, starts, sizes), kept)
-        return Ranking(mentions, within, [spans[number] for number in chosen], kept, links)
+        return Ranking(mentions, within, spans, kept, links)
 
     def rankings(self, inputs: Inputs, items: Sequence[Item]) -> Iterator[Ranking | None]:
         """The ranking of each document; None of an empty one."""

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from elmokit.model.dropout import Dropout
+
 BUCKETS = (2, 3, 4, 5, 8, 16, 32, 64)  # where another kind of distance begins: 1, 2, 3, 4, 5-7, 8-15 and so on
 SPANS_AT_A_TIME = 128  # whose pairs are scored together: answers take memory for these alone
 
@@ -23,7 +25,7 @@ class PairScorer(nn.Module):
         self.project = nn.Linear(width, hidden)
         self.product = nn.Linear(hidden, hidden, bias=False)
         self.distance = nn.Embedding(len(BUCKETS) + 1, hidden)
-        self.score = nn.Sequential(nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, 1))
+        self.score = nn.Sequential(nn.ReLU(), Dropout(dropout), nn.Linear(hidden, 1))
 
     def forward(self, spans: Tensor, mentions: Tensor) -> Tensor:
         """s(i, j) = s_m(i) + s_m(j) + s_a(i, j) of (M, G) spans and the K nearest before each, (M, 1 + K).

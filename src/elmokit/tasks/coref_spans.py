@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.text.sentences import Span
+from elmokit.model.dropout import Dropout
 
 
 def spans_within(lengths: Tensor, longest: int) -> Tensor:
@@ -37,7 +37,7 @@ class SpanScorer(nn.Module):
         self.end = nn.Linear(encoded, hidden, bias=False)
         self.head = nn.Linear(vectors, hidden, bias=False)
         self.size = nn.Linear(feature, hidden, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.score = nn.Linear(hidden, 1)
 
     def forward(self, encoded: Tensor, vectors: Tensor) -> Tensor:
@@ -62,18 +62,17 @@ class SpanScorer(nn.Module):
         return weights.masked_fill(~inside, -torch.inf).softmax(dim=-1)
 
 
-def prune(spans: Sequence[Span], scores: Sequence[float], most: int) -> list[int]:
-    """The numbers of the best spans, sorted; of two that cross each other only the better may stay."""
+def prune(starts: Sequence[int], ends: Sequence[int], most: int) -> list[int]:
+    """The numbers of the spans that stay, given the best first: of two that cross each other only the better may."""
     kept: list[int] = []
     last_end: dict[int, int] = {}  # of the kept spans that begin at a token
     first_start: dict[int, int] = {}  # of the kept spans that end before a token
-    for number in sorted(range(len(spans)), key=lambda number: -scores[number]):
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         if len(kept) >= most:
             break
-        start, end = spans[number]
         if any(last_end.get(cut, end) > end or first_start.get(cut, start) < start for cut in range(start + 1, end)):
             continue
         kept.append(number)
         last_end[start] = max(end, last_end.get(start, end))
         first_start[end] = min(start, first_start.get(end, start))
-    return sorted(kept)
+    return kept

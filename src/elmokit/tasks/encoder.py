@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from elmokit.errors import ConfigError
+from elmokit.model.dropout import Dropout
 from elmokit.tasks.task import Widths
 
 
@@ -40,7 +41,7 @@ class Encoder(nn.Module):
         widths = [width, *[2 * hidden] * (layers - 1)]
         self.ahead = nn.ModuleList(nn.LSTM(each, hidden, batch_first=True) for each in widths)
         self.back = nn.ModuleList(nn.LSTM(each, hidden, batch_first=True) for each in widths)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.width = 2 * hidden + output_width
 
     def forward(self, vectors: Tensor, mask: Tensor, output: Tensor | None = None) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from elmokit.embedder import Embedder
 from elmokit.errors import ConfigError
+from elmokit.model.dropout import Dropout
 from elmokit.model.mix import MixKind, ScalarMix
 from elmokit.tasks.cache import LayerCache
 from elmokit.tasks.settings import InputSettings
@@ -105,7 +106,7 @@ class InputLayer(nn.Module):
         self.sources = nn.ModuleList(_new_source(embedder, settings, as_layer) for embedder in embedders)
         if settings.trainable != "mix" and not self.stages():
             raise ConfigError(f"trainable is {settings.trainable!r}: there is no model of many layers to be trained")
-        self.dropout = nn.Dropout(settings.input_dropout)
+        self.dropout = Dropout(settings.input_dropout)
 
     @property
     def widths(self) -> Widths:

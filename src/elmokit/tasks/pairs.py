@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.errors import DataError
+from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax, max_mean
 from elmokit.tasks.examples import LabelledPair, Place
 from elmokit.tasks.readers import read_pairs
@@ -35,12 +36,12 @@ class Model(nn.Module):
         self.ids = {label: number for number, label in enumerate(labels)}
         hidden, dropout = settings.hidden, settings.dropout
         self.encoder = input_encoder(settings, widths)
-        self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, hidden), nn.ReLU(), nn.Dropout(dropout))
+        self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, hidden), nn.ReLU(), Dropout(dropout))
         self.composition = Encoder(hidden, hidden, dropout=dropout)
         self.head = nn.Sequential(
             nn.Linear(4 * self.composition.width, hidden),
             nn.ReLU(),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(hidden, len(labels)),
         )
 

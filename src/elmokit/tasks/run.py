@@ -17,6 +17,7 @@ from torch import nn
 
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
 from elmokit.files import replace_file
+from elmokit.model.threads import keep_freed_memory
 from elmokit.tasks.network import Network, size
 from elmokit.tasks.report import REPORT, Epoch, Report, Reporter, best_of, stalls
 from elmokit.tasks.saved import WEIGHTS, as_json, changed, weights_of
@@ -61,6 +62,7 @@ class Run:
 
     def to_the_end(self, embedders: list[str]) -> None:
         """Train until it is finished; an interruption loses the epoch that was under way."""
+        keep_freed_memory()
         while not self.finished:
             start = time.perf_counter()
             loss = self._learn(len(self.epochs) + 1)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.errors import ConfigError
+from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax
 from elmokit.tasks.examples import Answer, Place, Question
 from elmokit.tasks.pairs import two_texts
@@ -79,7 +80,7 @@ class Model(nn.Module):
         self.longest = settings.longest
         self.encoder = input_encoder(settings, widths)
         self.flow = AttentionFlow(self.encoder.width)
-        self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, 2 * hidden), nn.ReLU(), nn.Dropout(dropout))
+        self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, 2 * hidden), nn.ReLU(), Dropout(dropout))
         self.modelling = Encoder(2 * hidden, hidden, dropout=dropout)
         self.ending = Encoder(4 * hidden, hidden, dropout=dropout)
         self.start = nn.Linear(4 * hidden, 1)
