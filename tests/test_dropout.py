@@ -40,6 +40,13 @@ def test_choices_come_from_the_generator():
     assert torch.equal(dropout(x, 0.5), first)
 
 
+@pytest.mark.parametrize("share", [0.99999, 0.999999])
+def test_nearly_all_may_fall(share):
+    torch.manual_seed(0)
+    kept = dropout(torch.ones(1_000_000), share) != 0
+    assert 0 < kept.sum() < 100
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 0, 2), (5, 1)])
 def test_any_shape(shape):
     assert dropout(torch.ones(shape), 0.5).shape == shape

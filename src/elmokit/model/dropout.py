@@ -28,6 +28,7 @@ def dropout(x: Tensor, share: float, generator: torch.Generator | None = None) -
         return x
     drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=generator)
     choices = drawn.view(torch.int16)[: x.numel()].view(x.shape)
-    kept = choices >= round(share * CHOICES) - CHOICES // 2
+    fall = min(round(share * CHOICES), CHOICES - 1)  # some value may always stay
+    kept = choices >= fall - CHOICES // 2
     exact = torch.promote_types(x.dtype, torch.float32)  # 16 bits would round the factor, always to the same side
     return (x * kept.to(x.device, exact).mul_(1 / (1 - share))).to(x.dtype)

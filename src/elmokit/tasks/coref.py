@@ -96,7 +96,7 @@ class Model(nn.Module):
         most = math.ceil(self.settings.spans_per_token * len(encoded))
         chosen = best[prune(starts.tolist(), (starts + sizes + 1).tolist(), most)].sort().values  # (M,)
         starts, sizes = places[chosen].unbind(dim=1)
-        spans = [Span(start, start + size + 1) for start, size in places[chosen].tolist()]
+        spans = [Span(start, start + size + 1) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
         kept = mentions[starts, sizes]  # (M,)
         links = self.pairs(self.spans.represent(encoded, vectors, starts, sizes), kept)
         return Ranking(mentions, within, spans, kept, links)
