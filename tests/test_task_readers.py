@@ -228,6 +228,11 @@ class TestLabelled:
         assert found[:4] == [(("It",), "2"), (("works",), "4"), (("(",), "2"), (("works", "("), "4")]
         assert len(found) == 8
 
+    @pytest.mark.parametrize("name", ["trec.txt", "table.tsv", "objects.jsonl"])
+    def test_only_trees_have_phrases(self, write, name):
+        with pytest.raises(ConfigError, match=f"{name}: phrases with labels of their own are in PTB trees alone"):
+            read_labelled(write(name, READERS[name][1]), phrases=True)
+
     def test_trec(self, write):
         path = write("a.txt", TREC)
         first, second = read_labelled(path)

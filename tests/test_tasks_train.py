@@ -78,3 +78,14 @@ def test_mistakes(name, options, kind, message, files, model_folder):
 def test_a_probe_takes_what_the_loop_does(files, model_folder):
     probe = train("probe", train="pos.conll", dev="pos.conll", embedders=[model_folder], folder="probe", epochs=1)
     assert probe.config.inputs.mix == "apart"
+
+
+def test_phrases_are_learned_from_and_sentences_measured(files):
+    trees = "(3 (2 It) (4 works))\n(1 (2 It) (0 fails))\n"
+    (files / "trees.txt").write_text(trees, encoding="utf-8")
+    data = {"train": "trees.txt", "dev": "trees.txt", "embedders": {"vectors.txt": StaticVectors.load("vectors.txt")}}
+    train("classify", **data, folder="sentences", epochs=1)
+    train("classify", **data, folder="phrases", epochs=1, settings={"phrases": True})
+    reports = [json.loads((files / name / "report.json").read_text()) for name in ("sentences", "phrases")]
+    assert [report["train_examples"] for report in reports] == [2, 5]  # "It" once
+    assert [report["dev_examples"] for report in reports] == [2, 2]

@@ -1,6 +1,6 @@
 """A class for a text, as its sentiment: a BiLSTM, or a biattentive network, pooled by maximum and mean."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ class Settings(EncoderSettings):
     """Keep TREC's fine classes, ABBR:exp; else the coarse ones, ABBR."""
     hidden: int = 300
     """Width of the BiLSTM in each direction."""
+    phrases: bool = False
+    """Learn from every phrase of PTB trees, not from whole sentences alone; what is measured are sentences."""
     attention: bool = False
     """Let tokens look at each other, and read what they find by a second BiLSTM: a biattentive network."""
 
@@ -73,8 +75,18 @@ class Model(nn.Module):
 
 def read(path: Path, settings: Settings) -> Iterator[LabelledText]:
     """Texts of PTB trees, JSONL, TREC or TSV."""
+    return _read(path, settings, phrases=False)
+
+
+def read_train(path: Path, settings: Settings) -> Iterable[LabelledText]:
+    """The same, or each phrase of PTB trees, once with each class that it has."""
+    examples = _read(path, settings, phrases=settings.phrases)
+    return {(phrase.text, phrase.label): phrase for phrase in examples}.values() if settings.phrases else examples
+
+
+def _read(path: Path, settings: Settings, *, phrases: bool) -> Iterator[LabelledText]:
     label, text = (None if name is None else str(name) for name in (settings.label, settings.text))
-    return read_labelled(path, label=label, text=text, fine=settings.fine)
+    return read_labelled(path, label=label, text=text, fine=settings.fine, phrases=phrases)
 
 
 def prepare(example: LabelledText, cut: Tokenizer) -> Item:

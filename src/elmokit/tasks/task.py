@@ -65,8 +65,9 @@ class TaskModel(Protocol):
 class Task(Protocol):
     """The names in a task's module.
 
-    It may have two more: `TRAINING`, the fields of FitSettings for which it has defaults of its own, and `INPUTS`, the
-    only InputSettings that it can be trained with.
+    It may have three more: `TRAINING`, the fields of FitSettings for which it has defaults of its own, `INPUTS`, the
+    only InputSettings that it can be trained with, and `read_train`, where it can learn from other examples of a file
+    than those that `read` gives.
     """
 
     @property

@@ -57,7 +57,8 @@ def train(
     chosen = settings_of(task, settings or {})
     inputs, training = (_taken(options, names) for names in (INPUTS, TRAINING))
     loop = training_of(task, training)
-    examples, held_out = (list(task.read(Path(path), chosen)) for path in (train, dev))
+    read_train = getattr(task, "read_train", task.read)
+    examples, held_out = list(read_train(Path(train), chosen)), list(task.read(Path(dev), chosen))
     reporter.told(f"{len(examples):,} examples to learn from, {len(held_out):,} to measure on")
     named = _named(embedders)
     return fit(

@@ -56,11 +56,14 @@ def read_labelled(
 
     `label` and `text` name fields or columns; `fine` is for TREC's labels, `phrases` for all nodes of the trees.
     """
-    if _is(path, ".jsonl"):
-        return read_objects(path, label=label, text=text)
-    first = next((line.text for line in read_lines(path) if line.text.strip()), "")
+    jsonl = _is(path, ".jsonl")
+    first = "" if jsonl else next((line.text for line in read_lines(path) if line.text.strip()), "")
     if first.startswith("(") and "\t" not in first:
         return read_trees(path, phrases=phrases)
+    if phrases:
+        raise ConfigError(f"{path}: phrases with labels of their own are in PTB trees alone, and these are none")
+    if jsonl:
+        return read_objects(path, label=label, text=text)
     if trec.LINE.fullmatch(first):
         return trec.read_trec(path, fine=fine)
     return read_table(path, label=label, text=text)
