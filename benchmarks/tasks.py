@@ -74,6 +74,11 @@ SETS = {
         "sentiment, SST-5", "classify", "classify/sst5/train.txt", "classify/sst5/dev.txt",
         training={"epochs": 6, "patience": 2},
     ),
+    "sst-attention": DataSet(
+        "sentiment, SST-5, biattentive", "classify", "classify/sst5/train.txt", "classify/sst5/dev.txt",
+        settings={"attention": True},
+        training={"epochs": 6, "patience": 2},
+    ),
     "snli": DataSet(
         "entailment, part of SNLI", "pairs", "pairs/snli/train.jsonl", "pairs/snli/dev.jsonl",
         training={"epochs": 8, "patience": 3},

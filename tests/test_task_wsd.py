@@ -219,10 +219,10 @@ class TestDisk:
 
     def test_nothing_is_overwritten_or_left_behind(self, senses, tmp_path):
         senses.save(tmp_path / "senses")
-        with pytest.raises(OutputError, match="is not empty"):
+        with pytest.raises(OutputError, match="is not an empty folder"):
             senses.save(tmp_path / "senses")
         (tmp_path / "file").write_text("")
-        with pytest.raises(OutputError, match="cannot be written here"):
+        with pytest.raises(OutputError, match="is not an empty folder"):
             senses.save(tmp_path / "file")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "senses"]
 

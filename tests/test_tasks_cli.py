@@ -60,7 +60,7 @@ def test_train_says_how_it_goes(files, model_folder, tmp_path, capsys):
     data = ("--train", files / "films.tsv", "--dev", files / "films.tsv", "-m", model_folder)
     run("train", "classify", *data, "-o", tmp_path / "films", "--epochs", "2", "--sample", "50%", "-s", "hidden=8")
     told = capsys.readouterr()
-    assert "8 examples to learn from, 8 to measure on" in told.err
+    assert "4 examples to learn from, 8 to measure on" in told.err
     assert "layers are computed once and kept in" in told.err
     assert "epoch 2: loss" in told.err
     assert "macro_f1" in told.err
@@ -137,6 +137,19 @@ def test_a_line_that_cannot_be_answered_is_named(folder, request, tmp_path, monk
         run("predict", folder, tmp_path / "in.txt", "--split")
 
 
+def test_json_that_goes_too_deep(trained, tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"a":' * 50_000 + "\n")
+    with pytest.raises(DataError, match="in.jsonl: line 1 begins like a JSON object and is none"):
+        run("predict", trained, tmp_path / "in.jsonl")
+
+
+def test_answers_fit_the_terminal(trained, tmp_path, monkeypatch):
+    (tmp_path / "in.txt").write_text("café 你好\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    run("predict", trained, tmp_path / "in.txt")
+    assert json.loads(sys.stdout.buffer.getvalue())["tokens"][0] == "café"
+
+
 def test_vectors_that_moved(trained, files, model_folder, tmp_path, capsys):
     moved = tmp_path / "moved.txt"
     StaticVectors.load(files / "vectors.txt").save(moved)
@@ -152,7 +165,11 @@ def test_vectors_that_moved(trained, files, model_folder, tmp_path, capsys):
         (["-s", "hidden"], ConfigError, "name=value"),
         (["-s", "hiden=3"], ConfigError, "unknown setting 'hiden': this task has .*hidden"),
         (["-s", "hidden=many"], ConfigError, "hidden"),
-        (["-s", "hidden=0"], ConfigError, "at least 1"),
+        (["-s", "hidden=0"], ConfigError, "hidden is 0: it goes from 1 to 4096"),
+        (["-s", "hidden=1000000000000"], ConfigError, "hidden is 1000000000000: it goes from 1"),
+        (["--mix-penalty", "inf"], ConfigError, "mix_penalty is inf"),
+        (["--anneal", "2"], ConfigError, "anneal is 2.0: it is at most 1"),
+        (["--seed", str(1 << 64)], ConfigError, "seed is 18446744073709551616: it goes from 0"),
         (["--sample", "some"], ConfigError, "--sample some: write it as 0.01 or 1%"),
         (["--sample", "200%"], ConfigError, "sample is 2.0"),
         (["--epochs", "0"], ConfigError, "epochs is 0"),
@@ -301,7 +318,7 @@ class TestSenses:
     def test_a_folder_in_use_is_refused_before_anything_is_read(self, senses, model_folder, tmp_path):
         (tmp_path / "thesis.tex").touch()
         missing, options = senses / "missing.data.xml", ("-s", f"senses={senses / 'senses.tsv'}", "-m", model_folder)
-        with pytest.raises(OutputError, match="is not empty"):
+        with pytest.raises(OutputError, match="is not an empty folder"):
             run("train", "wsd", "--train", missing, "--dev", missing, *options, "-o", tmp_path)
 
     def test_broken_dev_data_is_told_before_hours_of_learning(self, senses, model_folder, tmp_path):

@@ -455,6 +455,45 @@ class TestFolders:
             load(tmp_path / "task")
         assert load(tmp_path / "task", embedders=[Lengths()]).predict(["a bb"])[0].tokens == ("a", "bb")
 
+    def test_layers_of_embedders_made_in_python_are_kept_apart(self, tmp_path):
+        class Marks:
+            width, layer_count = 2, 2
+
+            def __init__(self, mark):
+                self.mark, self.calls = mark, 0
+
+            def embed(self, sentences, *, layers="average"):
+                self.calls += 1
+                return [np.full((2, len(tokens), 2), self.mark, np.float32) for tokens in sentences]
+
+        first, second, third = Marks(1), Marks(2), Marks(1)
+        for number, embedder in enumerate((first, second, third)):
+            train(tmp_path / str(number), {"marks": embedder}, cache_folder=tmp_path / "layers")
+        assert first.calls == second.calls > third.calls
+
+    def test_a_bundle_that_was_interrupted_leaves_an_empty_folder(self, tmp_path):
+        class Stops(StaticVectors):
+            def save(self, path, **options):
+                raise KeyboardInterrupt
+
+        static = static_vectors()
+        stops = Stops(static.words, static.vectors)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "task", {"good": static, "bad": stops}, bundle=True)
+        assert list((tmp_path / "task").iterdir()) == []
+        (tmp_path / "task" / ".partial" / "embedders").mkdir(parents=True)  # as a run that was killed leaves it
+        train(tmp_path / "task", {"good": static}, bundle=True)
+        assert not (tmp_path / "task" / ".partial").exists()
+        assert load(tmp_path / "task").predict(["London"])
+
+    def test_a_copy_is_within_its_folder(self, bundled, tmp_path):
+        shutil.copytree(bundled[1], tmp_path / "copy")
+        values = json.loads((tmp_path / "copy" / "task.json").read_text())
+        values["embedders"][0]["bundled"] = "../elsewhere.safetensors"
+        (tmp_path / "copy" / "task.json").write_text(json.dumps(values))
+        with pytest.raises(CheckpointError, match="'../elsewhere.safetensors' of an embedder is said to be outside"):
+            load(tmp_path / "copy")
+
     @pytest.mark.parametrize(
         ("name", "content", "message"),
         [
@@ -462,7 +501,7 @@ class TestFolders:
             ("task.json", b'{"format": "elmokit task", "version": 2}', "version"),
             ("task.json", None, "no trained task"),
             ("task.safetensors", b"garbage", "cannot be read as safetensors"),
-            ("task.safetensors", None, "cannot be read as safetensors"),
+            ("task.safetensors", None, "has no task.safetensors: no epoch of its training was finished"),
         ],
     )
     def test_damaged_folders(self, name, content, message, bundled, tmp_path):

@@ -45,6 +45,18 @@ def test_embedders_of_any_kind_are_found_again_from_anywhere(files, model_folder
     assert load(files / "ner").predict(["London"]) == tagger.predict(["London"])
 
 
+def test_a_model_that_comes_along_is_found_beside_a_folder_of_its_name(files):
+    tagger = train("tagging", **NER, embedders=["en"], folder="en", epochs=1)
+    assert load("en").predict(["London"]) == tagger.predict(["London"])
+
+
+def test_homes(files, monkeypatch):
+    monkeypatch.setenv("HOME", str(files))
+    data = {"train": "~/ner.conll", "dev": "~/ner.conll", "embedders": {"vectors.txt": static_vectors()}}
+    train("tagging", **data, folder="~/ner", epochs=1)
+    assert (files / "ner" / "report.json").exists()
+
+
 def test_texts_are_cut_as_the_model_does(files, model_folder):
     tagger = train("tagging", **NER, embedders=[model_folder], folder="ner", epochs=1)
     assert tagger.config.tokenizer == elmokit.load(model_folder).config.tokenizer
@@ -56,6 +68,15 @@ def test_texts_are_cut_as_the_model_does(files, model_folder):
         ("tagging", {"epoch": 2}, ConfigError, "unknown option 'epoch': known are mix, .*epochs.*sample"),
         ("tagging", {"epochs": 0}, ConfigError, "epochs is 0"),
         ("tagging", {"embedders": "en"}, ConfigError, r"embedders came as one: put it in a list, \[\"en\"\]"),
+        ("tagging", {"mix": "lst"}, ConfigError, "the options have a mistake: Invalid enum value 'lst'.*mix"),
+        ("tagging", {"output_mix": "no"}, ConfigError, "the options have a mistake: .*output_mix"),
+        ("tagging", {"mix": "apart", "output_mix": True}, ConfigError, "output_mix is a second mix"),
+        ("tagging", {"epochs": "2"}, ConfigError, "the options have a mistake: .*epochs"),
+        ("tagging", {"cache": "float64"}, ConfigError, "the options have a mistake: .*cache"),
+        ("tagging", {"sample": "1%"}, ConfigError, "sample is '1%'"),
+        ("tagging", {"embedders": ["en", "en"]}, ConfigError, "en is given twice"),
+        ("coref", {"settings": {"longest": 1_000_000}}, ConfigError, "longest is 1000000: it goes from 1 to 100"),
+        ("coref", {"settings": {"spans_per_token": 1e308}}, ConfigError, "spans_per_token is 1e[+]308"),
         ("tagging", {"dev": "missing.conll"}, DataError, "missing.conll"),
         ("nap", {}, ConfigError, "unknown task 'nap': known are tagging, .*wsd"),
         ("probe", {"mix": "last"}, ConfigError, "probe sees each layer as it is: mix is not for it"),

@@ -1,6 +1,7 @@
 """`elmokit task`: from labelled data to answers."""
 
 import json as json_format
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -242,10 +243,10 @@ def predict(
 
 
 def _as_line(values: Mapping[str, Any]) -> str:
-    """JSON that can be printed: a lone surrogate has no UTF-8."""
+    """JSON that can be printed: a lone surrogate has no UTF-8, and not every terminal has all characters."""
     line = json_format.dumps(values, ensure_ascii=False)
     try:
-        line.encode()
+        line.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         return json_format.dumps(values)
     return line
@@ -268,5 +269,5 @@ def _examples(lines: Iterator[str], name: str) -> Iterator[str | dict[str, Any]]
             continue
         try:
             yield json_format.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{name} {number} begins like a JSON object and is none: {error}") from None

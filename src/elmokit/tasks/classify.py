@@ -109,4 +109,5 @@ def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Sc
 def parse(values: Mapping[str, Any], cut: Tokenizer) -> LabelledText:
     """A text as it is, or its tokens."""
     text = values.get("text")
-    return LabelledText(text if isinstance(text, str) else words(values, cut), "", Place("", 0))
+    whole = text if isinstance(text, str) and "tokens" not in values else words(values, cut)
+    return LabelledText(whole, "", Place("", 0))

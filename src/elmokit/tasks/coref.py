@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.coref_pairs import PairScorer, gold_links, linked, marginal_loss
 from elmokit.tasks.coref_spans import SpanScorer, prune, spans_within
-from elmokit.tasks.encoder import EncoderSettings, input_encoder
+from elmokit.tasks.encoder import WIDEST, EncoderSettings, input_encoder
 from elmokit.tasks.examples import CoreferenceDocument, Place
 from elmokit.tasks.readers import read_coreference
 from elmokit.tasks.scores import coreference_scores
@@ -27,6 +27,7 @@ from elmokit.text.tokenizers import Tokenizer
 
 TRAINING: Mapping[str, Any] = {"batch": 1}  # a document a step
 FEATURE = 20  # width of the vector that stands for a span's length
+LONGEST = 100  # every span's words are weighed against each other: 15 take 40 times less than 100
 RARE = -4.0  # log-odds that a span is a mention: the first epoch need not learn that
 
 
@@ -51,11 +52,11 @@ class Settings(EncoderSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("scorer", "longest", "antecedents"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}: it must be at least 1")
-        if not 0 < self.spans_per_token < math.inf:
-            raise ConfigError(f"spans_per_token is {self.spans_per_token}: it must be above 0")
+        for name, most in (("scorer", WIDEST), ("longest", LONGEST), ("antecedents", WIDEST)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ConfigError(f"{name} is {getattr(self, name)}: it goes from 1 to {most}")
+        if not 0 < self.spans_per_token <= LONGEST:
+            raise ConfigError(f"spans_per_token is {self.spans_per_token}: it is above 0 and at most {LONGEST}")
 
 
 class Ranking(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 import elmokit
+from elmokit.checkpoints.bundled import bundled_path
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
 from elmokit.static.embedders import OneHot, StaticVectors
@@ -54,8 +55,7 @@ def copy_into(folder: Path, number: int, known: EmbedderId, embedder: Any) -> Em
         raise ConfigError(f"the embedder {known.name!r} is of a kind that cannot be copied")
     name = f"{FOLDER}/{number}" if known.kind == "elmo" else f"{FOLDER}/{number}.safetensors"
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    if not (folder / name).exists():
-        embedder.save(folder / name)
+    embedder.save(folder / name)
     return msgspec.structs.replace(known, bundled=name)
 
 
@@ -71,9 +71,19 @@ def fetch(folder: Path, known: EmbedderId) -> Embedder:
     if known.kind not in LOADERS:
         raise CheckpointError(f"{folder}: the embedder {known.name!r} was made in Python: pass it to load(embedders=…)")
     try:
-        return LOADERS[known.kind](folder / known.bundled if known.bundled else known.name, known)
+        return LOADERS[known.kind](_place(folder, known), known)
     except ElmoError as error:
         raise CheckpointError(f"{folder} needs the {known.kind} vectors it was trained with: {error}") from None
+
+
+def _place(folder: Path, known: EmbedderId) -> str | Path:
+    """The copy, which stands within the folder; or a model that comes along, whatever folder has its name here."""
+    if known.bundled is None:
+        return bundled_path(known.name) or known.name
+    copy = folder / known.bundled
+    if not copy.resolve().is_relative_to(folder.resolve()):
+        raise CheckpointError(f"{folder}: the copy {known.bundled!r} of an embedder is said to be outside of it")
+    return copy
 
 
 def check_same(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Embedder]) -> None:
@@ -83,7 +93,10 @@ def check_same(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Em
     for one, embedder in zip(known, embedders, strict=True):
         found = identify(one.name, embedder)
         if (found.kind, found.digest) != (one.kind, one.digest):
-            raise CheckpointError(f"{folder} was trained with another {one.kind} embedder than {one.name} is now")
+            raise CheckpointError(
+                f"{folder} was trained with another {one.kind} embedder than {one.name} is now; if several are given, "
+                "their order counts"
+            )
         if found.lower_case != one.lower_case:
             raise CheckpointError(f"{folder}: {one.name}: lower_case was {one.lower_case}, not {found.lower_case}")
 

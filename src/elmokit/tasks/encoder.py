@@ -9,6 +9,8 @@ from elmokit.errors import ConfigError
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.task import Widths
 
+WIDEST, DEEPEST = 4096, 16  # a damaged or hostile file shall not make a network that no memory can hold
+
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSettings:
@@ -22,8 +24,9 @@ class EncoderSettings:
     """Share of its outputs that are dropped in training."""
 
     def __post_init__(self) -> None:
-        if min(self.hidden, self.layers) < 1:
-            raise ConfigError(f"hidden is {self.hidden} and layers {self.layers}: each must be at least 1")
+        for name, most in (("hidden", WIDEST), ("layers", DEEPEST)):
+            if not 1 <= getattr(self, name) <= most:
+                raise ConfigError(f"{name} is {getattr(self, name)}: it goes from 1 to {most}")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"dropout is {self.dropout}: it goes from 0 to below 1")
 

@@ -3,6 +3,7 @@
 import random
 import shutil
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from elmokit.embedder import Embedder
 from elmokit.errors import ConfigError, DataError, OutputError
 from elmokit.files import replace_file
 from elmokit.tasks.cache import cache_bytes, cache_path, fits, open_cache
+from elmokit.tasks.embedders import FOLDER as COPIES
 from elmokit.tasks.embedders import EmbedderId, copy_into, identify
 from elmokit.tasks.inputs import FrozenSource
 from elmokit.tasks.network import Network
@@ -22,10 +24,11 @@ from elmokit.tasks.report import Reporter, Silence
 from elmokit.tasks.run import Run
 from elmokit.tasks.saved import CONFIG, Predictor, TaskConfig, as_json, build, changed, load_weights, read_config
 from elmokit.tasks.settings import FitSettings, InputSettings
-from elmokit.tasks.task import Item, check_labels, learn_labels, settings_of, training_of
+from elmokit.tasks.task import Item, Tokens, check_labels, learn_labels, settings_of, training_of
 from elmokit.text.tokenizers import get_tokenizer
 
 CACHE = "cache"
+PARTIAL = ".partial"
 
 
 def fit(
@@ -53,17 +56,18 @@ def fit(
     and training is as the task has it.
     """
     task = get_task(name)
-    folder = Path(folder)
+    folder = Path(folder).expanduser()
     inputs, training = _inputs(name, inputs), training or training_of(task, {})
     for examples, which in ((train, "training"), (dev, "dev")):
         if not examples:
             raise DataError(f"the {which} data holds no examples")
-    if not 0 < sample <= 1:
-        raise ConfigError(f"sample is {sample}: it is a share of the training data, above 0 and at most 1")
+    if not (isinstance(sample, int | float) and 0 < sample <= 1):
+        raise ConfigError(f"sample is {sample!r}: it is a share of the training data, above 0 and at most 1")
     labels = learn_labels(task, train)  # of all the data: a sample of it may lack some
     check_labels(task, dev, labels)
     cut = get_tokenizer(tokenizer)
     items = [[task.prepare(example, cut) for example in part] for part in (_sampled(train, sample, training.seed), dev)]
+    reporter.told(f"{len(items[0]):,} examples to learn from, {len(items[1]):,} to measure on")
     config = TaskConfig(
         task=name,
         settings=msgspec.to_builtins(settings or settings_of(task, {})),
@@ -108,17 +112,28 @@ def _open_folder(
     """Begin a folder, or go on with one of the same config."""
     if resume:
         return _check_same(folder, config)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or any(path.name != PARTIAL for path in folder.iterdir())):
         raise OutputError(f"{folder} is not an empty folder: choose another, or go on with a run in it by --resume")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder}: the task cannot be written here: {error.strerror}") from error
     if bundle:
-        pairs = enumerate(zip(config.embedders, embedders, strict=True))
-        copies = tuple(copy_into(folder, number, known, embedder) for number, (known, embedder) in pairs)
-        config = msgspec.structs.replace(config, embedders=copies)
+        config = msgspec.structs.replace(config, embedders=_bundled(folder, config.embedders, embedders))
     return replace_file(folder / CONFIG, as_json(config))
+
+
+def _bundled(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Embedder]) -> tuple[EmbedderId, ...]:
+    """Copies of the embedders in the folder, which appear together when all are complete."""
+    partial = folder / PARTIAL
+    shutil.rmtree(partial, ignore_errors=True)  # of a run that was killed
+    try:
+        pairs = enumerate(zip(known, embedders, strict=True))
+        copies = tuple(copy_into(partial, number, one, embedder) for number, (one, embedder) in pairs)
+        (partial / COPIES).rename(folder / COPIES)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return copies
 
 
 def _check_same(folder: Path, config: TaskConfig) -> None:
@@ -127,6 +142,14 @@ def _check_same(folder: Path, config: TaskConfig) -> None:
         known["bundled"] = None  # a copy is the same embedder
     if names := changed(before, now):
         raise ConfigError(f"{folder}: a run goes on as it began, but this differs: {', '.join(names)}")
+
+
+def _fingerprint(embedder: Embedder, sentences: Sequence[Tokens], most: int = 8) -> str:
+    """What tells an embedder made in Python from others: the vectors that it gives some of the sentences."""
+    hashed = blake2b()
+    for layers in embedder.embed(list(dict.fromkeys(sentences))[:most], layers="all"):
+        hashed.update(layers.tobytes())
+    return hashed.hexdigest()
 
 
 def _cache_layers(
@@ -145,7 +168,7 @@ def _cache_layers(
     for identity, source in zip(known, network.inputs.sources, strict=True):
         if not isinstance(source, FrozenSource) or source.embedder.layer_count == 1:
             continue  # static vectors are looked up as fast as they are read back
-        named = identity.digest or identity.name
+        named = identity.digest or _fingerprint(source.embedder, sentences)
         needed = cache_bytes(source.embedder, sentences, dtype=training.cache)
         there = cache_path(folder, sentences, identity=named, dtype=training.cache).exists()
         if not there and not fits(folder, needed):

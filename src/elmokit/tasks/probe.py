@@ -84,6 +84,6 @@ def score(gold: Sequence[TaggedSentence], predicted: Sequence[ProbedSentence]) -
     tags = list(chain.from_iterable(sentence.tags for sentence in gold))
     layers = {
         name: accuracy(tags, list(chain.from_iterable(sentence.tags[name] for sentence in predicted)))
-        for name in predicted[0].tags
+        for name in (predicted[0].tags if predicted else ())
     }
-    return {"mean accuracy": sum(layers.values()) / len(layers)} | layers
+    return {"mean accuracy": sum(layers.values()) / max(1, len(layers))} | layers

@@ -20,5 +20,5 @@ TASKS: Mapping[str, Task] = {
 def get_task(name: str) -> Task:
     """The task of that name."""
     if name not in TASKS:
-        raise ConfigError(f"unknown task {name!r}: known are {', '.join(TASKS)}; wsd has a fit of its own")
+        raise ConfigError(f"unknown task {name!r}: known are {', '.join(TASKS)} and wsd")
     return TASKS[name]

@@ -131,6 +131,8 @@ class Run:
             state: dict[str, Any] = torch.load(path, weights_only=True)
         except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
             raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
+        if not isinstance(state, dict):
+            raise CheckpointError(f"{path}: holds something else than the state of a run")
         if names := changed(state, self._identity):
             raise ConfigError(f"{self.folder}: a run goes on as it began, but this differs: {', '.join(names)}")
         self.network.load_state_dict(state["network"])

@@ -4,11 +4,13 @@
 |---|---|
 | task.json | the task, its settings and labels, the names and hashes of its embedders |
 | task.safetensors | the weights of the best epoch |
+| training.pt | the state of the last epoch, from which a run goes on |
 | embedders/ | copies of the embedders, where they were asked for |
 | report.json, *.png | how training went |
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -56,8 +58,8 @@ class Predictor:
 
     def predict(self, examples: Iterable[Any]) -> list[Any]:
         """The answers, as examples: of texts, lists of tokens, objects such as {"tokens": […]}, or of examples."""
-        if isinstance(examples, str):
-            raise DataError("the examples came as one string: put it in a list, [text]")
+        if isinstance(examples, str | Mapping):
+            raise DataError("the examples came as one: put it in a list, [text]")
         return list(self.predict_stream(examples))
 
     def predict_stream(self, examples: Iterable[Any], *, name: str = "example") -> Iterator[Any]:
@@ -87,6 +89,8 @@ class Predictor:
             example = {"text": example}
         elif isinstance(example, list | tuple):
             example = {"tokens": list(example)}
+        elif not is_dataclass(example) and not isinstance(example, Mapping):
+            raise DataError(f"{name} is {example!r}: expected a text, a list of tokens or an object with names")
         if isinstance(example, Mapping):
             try:
                 example = self.task.parse(example, self.cut)
@@ -124,13 +128,15 @@ def read_config(folder: Path) -> TaskConfig:
         return msgspec.json.decode(path.read_bytes(), type=TaskConfig)
     except OSError:
         raise CheckpointError(f"{folder} is no trained task: it has no {CONFIG} that can be read") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, ConfigError) as error:
         raise CheckpointError(f"{path}: damaged, or of another version of elmokit: {error}") from None
 
 
 def load_weights(network: Network, folder: Path) -> None:
     """Put the weights of the best epoch into a network."""
     path = folder / WEIGHTS
+    if not path.exists():
+        raise CheckpointError(f"{folder} has no {WEIGHTS}: no epoch of its training was finished; go on with --resume")
     try:
         weights = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -138,8 +144,9 @@ def load_weights(network: Network, folder: Path) -> None:
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
-        problems = "; ".join(line.strip() for line in str(error).splitlines()[1:])
-        raise CheckpointError(f"{path} does not match {CONFIG}: {problems}") from None
+        problems = [line.strip() for line in str(error).splitlines()[1:]]
+        more = f" and {len(problems) - 1} more like it" if len(problems) > 1 else ""
+        raise CheckpointError(f"{path} does not match {CONFIG}: {problems[0]}{more}") from None
 
 
 def weights_of(network: Network) -> bytes:

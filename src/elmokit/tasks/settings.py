@@ -33,6 +33,8 @@ class InputSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.input_dropout < 1:
             raise ConfigError(f"input_dropout is {self.input_dropout}: it goes from 0 to below 1")
+        if self.output_mix and self.mix == "apart":
+            raise ConfigError("output_mix is a second mix: where layers stand apart, mix 'apart', there is none")
         _at_least(self, 0, "mix_penalty", "unfreeze_epochs")
         _above_zero(self, "tuned_rate", "lower_rate")
 
@@ -63,13 +65,16 @@ class FitSettings:
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "epochs", "patience", "batch", "batch_tokens")
-        _at_least(self, 0, "seed")
         _above_zero(self, "learning_rate", "anneal", "clip")
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed is {self.seed}: it goes from 0 to below 2^63")
+        if self.anneal > 1:
+            raise ConfigError(f"anneal is {self.anneal}: it is at most 1, or the rate would rise")
 
 
 def _at_least(settings: object, least: int, *names: str) -> None:
     for name in names:
-        if not getattr(settings, name) >= least:  # not NaN either
+        if not least <= getattr(settings, name) < math.inf:  # not NaN either
             raise ConfigError(f"{name} is {getattr(settings, name)}: it must be at least {least}")
 
 

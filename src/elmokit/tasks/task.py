@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from torch import Tensor
@@ -15,6 +15,7 @@ from elmokit.text.tokenizers import Tokenizer
 
 Tokens = tuple[str, ...]
 Scores = dict[str, float]
+Kind = TypeVar("Kind")
 PLACES = ("place", "path", "lines")  # an example's fields that say where it came from
 
 
@@ -100,15 +101,20 @@ def settings_of(task: Task, values: Mapping[str, Any]) -> Any:
     known = msgspec.to_builtins(kind())
     if unknown := sorted(set(values) - set(known)):
         raise ConfigError(f"unknown setting {unknown[0]!r}: this task has {', '.join(known) or 'none'}")
-    try:
-        return msgspec.convert(dict(values), kind)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"the task's settings have a mistake: {error}") from None
+    return checked(kind, values, "the task's settings")
 
 
 def training_of(task: Task, values: Mapping[str, Any]) -> FitSettings:
     """The settings of the loop: these values, else the task's own defaults, else the general ones."""
-    return FitSettings(**{**getattr(task, "TRAINING", {}), **values})
+    return checked(FitSettings, {**getattr(task, "TRAINING", {}), **values}, "the options")
+
+
+def checked(kind: type[Kind], values: Mapping[str, Any], what: str) -> Kind:
+    """A dataclass of values, each of its type and in its range."""
+    try:
+        return msgspec.convert(dict(values), kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{what} have a mistake: {error}") from None
 
 
 def learn_labels(task: Task, examples: Iterable[Any]) -> tuple[str, ...]:

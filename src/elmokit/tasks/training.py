@@ -17,7 +17,7 @@ from elmokit.tasks.registry import get_task
 from elmokit.tasks.report import Reporter, Silence
 from elmokit.tasks.saved import Predictor
 from elmokit.tasks.settings import FitSettings, InputSettings
-from elmokit.tasks.task import settings_of, training_of
+from elmokit.tasks.task import checked, settings_of, training_of
 
 Source = str | Path
 Embedders = Mapping[str, Embedder] | Iterable[Source | tuple[Source, Embedder]]
@@ -50,7 +50,8 @@ def train(
         raise ConfigError(f'the embedders came as one: put it in a list, ["{embedders}"]')
     if name == "wsd":
         _refuse(options, "wsd learns in one reading")
-        return _train_senses(settings or {}, Path(train), Path(dev), embedders, Path(folder), reporter, bundle=bundle)
+        paths = _path(train), _path(dev), _path(folder)
+        return _train_senses(settings or {}, *paths, embedders, reporter, bundle=bundle)
     task = get_task(name)
     if hasattr(task, "INPUTS"):
         _refuse([option for option in options if option in INPUTS], f"{name} sees each layer as it is")
@@ -58,8 +59,7 @@ def train(
     inputs, training = (_taken(options, names) for names in (INPUTS, TRAINING))
     loop = training_of(task, training)
     read_train = getattr(task, "read_train", task.read)
-    examples, held_out = list(read_train(Path(train), chosen)), list(task.read(Path(dev), chosen))
-    reporter.told(f"{len(examples):,} examples to learn from, {len(held_out):,} to measure on")
+    examples, held_out = list(read_train(_path(train), chosen)), list(task.read(_path(dev), chosen))
     named = _named(embedders)
     return fit(
         name,
@@ -68,7 +68,7 @@ def train(
         named,
         folder,
         settings=chosen,
-        inputs=InputSettings(**inputs) if inputs else None,
+        inputs=checked(InputSettings, inputs, "the options") if inputs else None,
         training=loop,
         reporter=reporter,
         bundle=bundle,
@@ -92,9 +92,16 @@ def _named(embedders: Embedders) -> dict[str, Embedder]:
     found: dict[str, Embedder] = {}
     for one in embedders.items() if isinstance(embedders, Mapping) else embedders:
         name, embedder = one if isinstance(one, tuple) else (one, load_model(one))
-        path = Path(name).expanduser()
-        found[str(path.resolve()) if path.exists() else str(name)] = embedder
+        path = _path(name)
+        known = str(path.resolve()) if path.exists() else str(name)
+        if known in found:
+            raise ConfigError(f"{name} is given twice: vectors beside themselves tell nothing new")
+        found[known] = embedder
     return found
+
+
+def _path(source: Source) -> Path:
+    return Path(source).expanduser()
 
 
 def _own_tokenizer(embedders: Mapping[str, Embedder]) -> TokenizerName:
@@ -105,8 +112,8 @@ def _train_senses(
     settings: Mapping[str, Any],
     train: Path,
     dev: Path,
-    embedders: Embedders,
     folder: Path,
+    embedders: Embedders,
     reporter: Reporter,
     *,
     bundle: bool,
@@ -122,7 +129,7 @@ def _train_senses(
     if len(named) != 1:
         raise ConfigError(f"wsd takes one embedder, a model or static vectors; {len(named)} are given")
     [(name, embedder)] = named.items()
-    inventory = read_inventory(Path(settings["senses"]))
+    inventory = read_inventory(_path(str(settings["senses"])))
     options = {key: value for key, value in settings.items() if key != "senses"}
     learned = wsd.fit(wsd.read(train), embedder, inventory, name=name, **options)
     scores = learned.evaluate(held_out)

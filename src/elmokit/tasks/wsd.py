@@ -141,7 +141,7 @@ def fit(
     """Learn senses from sentences with gold keys, read in a stream; the name is where the embedder is found again."""
     if layer == "all":
         raise ConfigError("senses are told apart by one layer or the average: 'all' is neither")
-    if not (isinstance(prior, (int, float)) and 0 <= prior < math.inf):
+    if not (type(prior) in (int, float) and 0 <= prior < math.inf):
         raise ConfigError(f"prior={prior!r} is not a number from 0 up")
     sums: dict[str, Vectors] = defaultdict(lambda: np.zeros(embedder.width, np.float32))
     counts: Counter[str] = Counter()
@@ -277,8 +277,8 @@ def _read_centroids(path: Path) -> Vectors:
 
 def check_unused(folder: Path) -> None:
     """Refuse to write where something is."""
-    if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder} is not empty: choose another folder")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(f"{folder} is not an empty folder: choose another")
 
 
 @contextmanager

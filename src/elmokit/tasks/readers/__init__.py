@@ -57,7 +57,7 @@ def read_labelled(
     `label` and `text` name fields or columns; `fine` is for TREC's labels, `phrases` for all nodes of the trees.
     """
     jsonl = _is(path, ".jsonl")
-    first = "" if jsonl else next((line.text for line in read_lines(path) if line.text.strip()), "")
+    first = "" if jsonl else next((line.text.lstrip(" ") for line in read_lines(path) if line.text.strip()), "")
     if first.startswith("(") and "\t" not in first:
         return read_trees(path, phrases=phrases)
     if phrases:

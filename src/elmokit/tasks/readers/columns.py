@@ -34,11 +34,11 @@ def _without_document_starts(path: Path) -> Iterator[Line]:
 
 def _check(line: Line, row: list[str], width: int, asked: tuple[int, ...]) -> None:
     if len(row) != width:
-        raise line.place.error(f"found {line.text!r}, {len(row)} columns: expected {width} as in the first line")
+        raise line.place.error(f"found {line.text[:60]!r}, {len(row)} columns: expected {width} as in the first line")
     if width < 2:
-        raise line.place.error(f"found {line.text!r}, a single column: expected a word and its tag")
+        raise line.place.error(f"found {line.text[:60]!r}, a single column: expected a word and its tag")
     for number in asked:
         if number not in range(-width, width):
             raise line.place.error(f"there is no column {number}: the line has {width}, counted from 0")
         if not row[number]:
-            raise line.place.error(f"found {line.text!r}: column {number} is empty")
+            raise line.place.error(f"found {line.text[:60]!r}: column {number} is empty")

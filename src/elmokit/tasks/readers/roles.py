@@ -10,7 +10,15 @@ from pathlib import Path
 
 from elmokit.tasks.examples import Frame, Place, RoleSentence
 from elmokit.tasks.readers.brackets import read_spans
-from elmokit.tasks.readers.conll2012 import FIRST_ROLES, WORD, Row, conll_files, is_conll2012, read_documents
+from elmokit.tasks.readers.conll2012 import (
+    COREFERENCE,
+    FIRST_ROLES,
+    WORD,
+    Row,
+    conll_files,
+    is_conll2012,
+    read_documents,
+)
 from elmokit.tasks.readers.lines import Line, at_least_one, blocks, fields, read_lines
 from elmokit.tasks.readers.penn import unescape
 
@@ -31,7 +39,17 @@ def read_roles(path: Path) -> Iterator[RoleSentence]:
 def _read_2012(path: Path) -> Iterator[RoleSentence]:
     for document in read_documents(path):
         for rows in document.sentences:
+            _check_last(rows)
             yield _sentence(rows, word=WORD, first=FIRST_ROLES, last=-1)
+
+
+def _check_last(rows: list[Row]) -> None:
+    """Roles are written with a star, coreference never is: a star in the last column tells that one is missing."""
+    for row in rows:
+        if "*" in row.cells[COREFERENCE]:
+            raise row.place.error(
+                f"found {row.cells[COREFERENCE]!r} in the last column: expected coreference after the roles"
+            )
 
 
 def _read_2005(path: Path) -> Iterator[RoleSentence]:
