@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.errors import DataError
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax, max_mean
 from elmokit.tasks.examples import LabelledPair, Place
 from elmokit.tasks.readers import read_pairs
 from elmokit.tasks.scores import accuracy
-from elmokit.tasks.task import Inputs, Item, Scores, Widths
+from elmokit.tasks.task import Inputs, Item, Scores, Widths, two_texts
 from elmokit.text.tokenizers import Tokenizer
 
 
@@ -106,14 +105,3 @@ def parse(values: Mapping[str, Any], cut: Tokenizer) -> LabelledPair:  # noqa: A
     """A pair by our names or by SNLI's."""
     names = ("sentence1", "sentence2") if "sentence1" in values else ("first", "second")
     return LabelledPair(*two_texts(values, *names), "", Place("", 0))
-
-
-def two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
-    """The texts of these names in a JSON object, or those of a plain line on both sides of a tab."""
-    line = values.get("text")
-    found: list[Any] = line.split("\t") if isinstance(line, str) else [values.get(first), values.get(second)]
-    if len(found) != 2 or not all(isinstance(text, str) for text in found):
-        raise DataError(
-            f'expected a JSON object with "{first}" and "{second}", both strings, or a line with a tab between the two'
-        )
-    return found[0], found[1]

@@ -16,10 +16,9 @@ from elmokit.errors import ConfigError
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax
 from elmokit.tasks.examples import Answer, Place, Question
-from elmokit.tasks.pairs import two_texts
 from elmokit.tasks.readers import read_questions
 from elmokit.tasks.scores import squad_scores
-from elmokit.tasks.task import Inputs, Item, Scores, Tokens, Widths
+from elmokit.tasks.task import Inputs, Item, Scores, Tokens, Widths, two_texts
 from elmokit.text.sentences import Span
 from elmokit.text.tokenizers import Token, Tokenizer
 

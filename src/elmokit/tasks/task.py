@@ -140,6 +140,17 @@ def words(values: Mapping[str, Any], cut: Tokenizer, *, text: str = "text", toke
     raise DataError(f'expected a JSON object with "{text}", a string, or "{tokens}", a list of strings')
 
 
+def two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+    """The texts of these names in a JSON object, or those of a plain line on both sides of a tab."""
+    line = values.get("text")
+    found: list[Any] = line.split("\t") if isinstance(line, str) else [values.get(first), values.get(second)]
+    if len(found) != 2 or not all(isinstance(text, str) for text in found):
+        raise DataError(
+            f'expected a JSON object with "{first}" and "{second}", both strings, or a line with a tab between the two'
+        )
+    return found[0], found[1]
+
+
 def shown(example: Any) -> dict[str, Any]:
     """An example as plain JSON values with their names, without the place it came from."""
     return {field.name: _plain(getattr(example, field.name)) for field in fields(example) if field.name not in PLACES}
