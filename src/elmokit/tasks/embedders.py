@@ -80,10 +80,10 @@ def _place(folder: Path, known: EmbedderId) -> str | Path:
     """The copy, which stands within the folder; or a model that comes along, whatever folder has its name here."""
     if known.bundled is None:
         return bundled_path(known.name) or known.name
-    copy = folder / known.bundled
-    if not copy.resolve().is_relative_to(folder.resolve()):
+    copy = Path(known.bundled)
+    if copy.is_absolute() or ".." in copy.parts:
         raise CheckpointError(f"{folder}: the copy {known.bundled!r} of an embedder is said to be outside of it")
-    return copy
+    return folder / copy
 
 
 def check_same(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Embedder]) -> None:
