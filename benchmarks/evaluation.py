@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import elmokit
-from elmokit.lexicon.corpus import open_corpus, survey
+from elmokit.lexicon.corpus import survey
 from elmokit.lexicon.occurrences import type_vectors
 from elmokit.static.datasets import Dataset, read_dataset
 from elmokit.static.embedders import StaticVectors
@@ -27,6 +27,7 @@ from elmokit.tasks.readers import read_inventory
 from elmokit.tasks.registry import get_task
 from elmokit.tasks.settings import FitSettings
 from elmokit.tasks.task import settings_of
+from elmokit.text.corpus import open_corpus
 
 TAGS = {
     "en": ("parts of speech, UD-EWT dev", "tagging/ud-ewt/train.conllu", "tagging/ud-ewt/dev.conllu"),

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.elmo import load
-from elmokit.lexicon.corpus import Context, open_corpus
 from elmokit.lexicon.index import build_index, open_index
 from elmokit.lexicon.index_manifest import Reading, identify
 from elmokit.lexicon.occurrences import unit_vectors
+from elmokit.text.corpus import Context, open_corpus
 
 K, KEPT_OUT, FILTERED = 10, 50, 50
 ROUNDING = 1e-6  # of a cosine in float32

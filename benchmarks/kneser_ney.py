@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from elmokit.checkpoints.native import VOCABULARY
 from elmokit.errors import ConfigError, DataError, ElmoError
 from elmokit.pretrain.corpus import Corpus, read_corpus, with_new_words
-from elmokit.pretrain.lexicon import UNK_ID
 from elmokit.pretrain.perplexity import Perplexity
 from elmokit.pretrain.run import CORPUS
 from elmokit.text.vocabulary import read_vocabulary
+from elmokit.text.word_counts import UNK_ID
 
 FALLBACK = (0.0, 0.5, 1.0, 1.5)  # KenLM's
 

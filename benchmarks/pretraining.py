@@ -27,7 +27,6 @@ from elmokit.bench.contest import Contestant
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.cli.pretrain import LineReporter
 from elmokit.elmo import Elmo, load
-from elmokit.lexicon.corpus import open_corpus
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
 from elmokit.model.language_model import LanguageModel
@@ -37,6 +36,7 @@ from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import CORPUS, pretrain
 from elmokit.pretrain.shards import prepare
 from elmokit.pretrain.trainer import Trainer, model_config
+from elmokit.text.corpus import open_corpus
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]]
 MODEL = {"hidden": 512, "projection": 128, "forget_bias": 1.0}

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.elmo import load
-from elmokit.lexicon.marks import read_mark
 from elmokit.lexicon.occurrences import unit_vectors
+from elmokit.text.brackets import read_brackets
 
 PAIRS = Path(__file__).with_suffix(".toml")
 
@@ -49,7 +49,7 @@ def word_margins(senses, elmo):
 
 def use_vectors(sentence, elmo):
     """The marked word's vector in every layer and in their average, of length 1."""
-    marked = read_mark(sentence, elmo.tokenizer)
+    marked = read_brackets(sentence, elmo.tokenizer)
     layers = elmo.embed([marked.context.words], layers="all")[0][:, marked.position]
     return unit_vectors(np.vstack([layers, layers.mean(axis=0)]))
 

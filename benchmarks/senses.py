@@ -20,12 +20,12 @@ import numpy as np
 
 from elmokit.cli.pretrain import LineReporter
 from elmokit.elmo import load
-from elmokit.lexicon.corpus import open_corpus
 from elmokit.lexicon.grouping import group
 from elmokit.lexicon.senses import sense_vectors
 from elmokit.lexicon.surroundings import Surroundings
 from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import pretrain
+from elmokit.text.corpus import open_corpus
 from elmokit.text.tokenizers import get_tokenizer
 
 NOUNS = (

@@ -14,9 +14,9 @@ import pytest
 import elmokit
 from elmokit.checkpoints.bundled import FOLDER, bundled_names
 from elmokit.errors import CheckpointError
-from elmokit.lexicon.marks import read_mark
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.substitutes import surprisal
+from elmokit.text.brackets import read_brackets
 
 NAMES = ("en", "zh")
 REPOSITORY = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ class TestEach:
         elmo = elmokit.load(name)
         right = []
         for senses in PAIRS[name].values():
-            marked = [read_mark(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
+            marked = [read_brackets(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
             layers = elmo.embed([one.context.words for one in marked], layers="top")
             vectors = unit_vectors(np.stack([found[one.position] for found, one in zip(layers, marked, strict=True)]))
             across = vectors[0] @ vectors[2]

@@ -17,7 +17,7 @@ from conftest import hear_interrupts
 import elmokit
 from elmokit.cli.demo import TRAINING, compare, curve, demo, find_sample, read_lessons
 from elmokit.errors import DataError, OutputError
-from elmokit.lexicon.marks import read_mark
+from elmokit.text.brackets import read_brackets
 
 QUICK = {"training.epochs": "2", "training.batch": "8", "training.unroll": "10", "training.evaluate_steps": "10"}
 QUICK |= {"model.hidden": "16", "model.projection": "8", "model.characters.filters": "[[1, 8], [2, 8]]"}
@@ -60,7 +60,7 @@ class TestSamples:
         tokenizer = elmokit.load(name).tokenizer
         for word, senses in LESSONS[name]["words"].items():
             assert [len(sense) for sense in senses] == [4, 4]
-            assert {read_mark(sentence, tokenizer).word for sense in senses for sentence in sense} == {word}
+            assert {read_brackets(sentence, tokenizer).word for sense in senses for sentence in sense} == {word}
 
     def test_missing(self):
         with pytest.raises(DataError, match=r"the sample text fr.txt is missing"):
@@ -90,7 +90,7 @@ class TestDemo:
             uses = [(number, use) for number, sense in enumerate(senses) for use in sense]
             vectors = []
             for _number, use in uses:
-                marked = read_mark(use, elmo.tokenizer)
+                marked = read_brackets(use, elmo.tokenizer)
                 vectors.append(elmo.embed([marked.context.words], layers="all")[0][:, marked.position].astype(float))
             for first in range(len(uses)):
                 for second in range(first):

@@ -18,12 +18,12 @@ from elmokit.checkpoints import write_checkpoint
 from elmokit.cli import app
 from elmokit.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError
 from elmokit.lexicon import index as module
-from elmokit.lexicon.corpus import Context, make_corpus, open_corpus
 from elmokit.lexicon.index import build_index, open_index
 from elmokit.lexicon.index_manifest import MANIFEST, ModelId, Reading, identify, read_manifest, write_manifest
 from elmokit.lexicon.index_tables import Tables
-from elmokit.lexicon.marks import read_mark
 from elmokit.lexicon.neighbors import context_neighbors
+from elmokit.text.brackets import read_brackets
+from elmokit.text.corpus import Context, make_corpus, open_corpus
 
 pytest.importorskip("lancedb", reason="needs the extra 'search'")
 
@@ -239,7 +239,7 @@ class TestSearch:
             for position, vector in enumerate(EMBEDDER.embed([context.words])[0]):
                 found, likeness = index.search(vector, k=1)[0]
                 assert (found.context.words, found.position) == (context.words, position)
-                assert (found.context, found.marked) == (context, context.marked(position))
+                assert (found.context, found.marked) == (context, context.bracketed(position))
                 assert likeness == pytest.approx(1, abs=1e-6)
 
     @pytest.mark.parametrize("token", WILD)
@@ -251,7 +251,7 @@ class TestSearch:
             index.search(np.ones(EMBEDDER.width), document=f"{token}' OR 1 = 1 OR token = '")
 
     def test_by_a_marked_word(self, index):
-        query = read_mark("the steep [bank] with reed and willow", CUT)
+        query = read_brackets("the steep [bank] with reed and willow", CUT)
         found = index.search_word(query, EMBEDDER, k=5, token="bank")
         vector = EMBEDDER.embed([query.context.words])[0][query.position]
         assert [near.cosine for near in found] == [near.cosine for near in index.search(vector, k=5, token="bank")]
@@ -282,7 +282,7 @@ class TestSearch:
 
     def test_layer_of_the_index(self, corpus, tmp_path):
         build_index(corpus, EMBEDDER, tmp_path / "i", reading=msgspec.structs.replace(READING, layer=0))
-        query = read_mark("a [bank]", CUT)
+        query = read_brackets("a [bank]", CUT)
         likeness = [near.cosine for near in open_index(tmp_path / "i").search_word(query, EMBEDDER, k=5)]
         assert likeness == pytest.approx([1] * 5, abs=1e-6)  # a word's own vector is the same everywhere
 
@@ -392,7 +392,7 @@ class TestCommands:
         found = json.loads(capsys.readouterr().out)
         elmo = elmokit.load(model_folder)
         corpus = open_corpus([text], elmo.tokenizer)
-        near = context_neighbors(read_mark(query, elmo.tokenizer), corpus, elmo, k=5, layers="top")
+        near = context_neighbors(read_brackets(query, elmo.tokenizer), corpus, elmo, k=5, layers="top")
         assert [one["cosine"] for one in found] == pytest.approx([one.cosine for one in near], abs=1e-5)
         assert [one["sentence"] for one in found] == [one.occurrence.context.text for one in near]
         assert {one["token"] for one in found} == {"bank"}

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import make_corpus, open_corpus, survey
-from elmokit.lexicon.marks import has_mark, read_mark
+from elmokit.lexicon.corpus import survey
 from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
 from elmokit.lexicon.occurrences import Sample, find_occurrences, type_vectors
 from elmokit.lexicon.shift import ShiftSettings, find_shift
+from elmokit.text.brackets import read_brackets
+from elmokit.text.corpus import make_corpus, open_corpus
 from elmokit.text.tokenizers import get_tokenizer
 
 CUT = get_tokenizer("words")
@@ -143,7 +144,7 @@ class TestMarks:
         ],
     )
     def test_the_marked_word_is_one_token(self, tokenizer, text, words, position):
-        mark = read_mark(text, get_tokenizer(tokenizer))
+        mark = read_brackets(text, get_tokenizer(tokenizer))
         assert (mark.context.words, mark.position, mark.word) == (words, position, words[position])
         assert all(mark.context.text[start:end] == token for token, start, end in mark.context.tokens)
 
@@ -161,10 +162,10 @@ class TestMarks:
     )
     def test_mistakes(self, text, message):
         with pytest.raises(DataError, match=message):
-            read_mark(text, CUT)
+            read_brackets(text, CUT)
 
-    def test_has_mark(self):
-        assert [has_mark(text) for text in ("宝玉", "【宝玉】", "bank]")] == [False, True, True]
+    def test_has_brackets(self):
+        assert [has_brackets(text) for text in ("宝玉", "【宝玉】", "bank]")] == [False, True, True]
 
 
 class TestOccurrences:
@@ -268,7 +269,7 @@ class TestNeighbors:
     @pytest.mark.parametrize("any_word", [False, True])
     @pytest.mark.parametrize("layers", ["average", 1])
     def test_in_context(self, corpus, any_word, layers):
-        query = read_mark("the steep green [bank] of the stream", CUT)
+        query = read_brackets("the steep green [bank] of the stream", CUT)
         found = context_neighbors(query, corpus, EMBEDDER, k=12, any_word=any_word, layers=layers)
         own = EMBEDDER.embed([query.context.words], layers=layers)[0][3]
         words = {word for context in corpus for word in context.words} if any_word else {"bank"}
@@ -280,12 +281,12 @@ class TestNeighbors:
 
     def test_the_sense_is_found(self, corpus):
         for text, topic in (("coin rate [bank] loan vault", MONEY), ("boat shore [bank] swan reed", RIVER)):
-            for occurrence, _ in context_neighbors(read_mark(text, CUT), corpus, EMBEDDER, k=10, layers="top"):
+            for occurrence, _ in context_neighbors(read_brackets(text, CUT), corpus, EMBEDDER, k=10, layers="top"):
                 assert len(set(occurrence.context.words) & set(topic)) == 6
 
     def test_no_sentence_twice_nor_the_query_itself(self):
         corpus = make_corpus([["by", "the", "bank"], ["a", "bank"], ["a", "bank"], ["bank", "bank"]])
-        found = context_neighbors(read_mark("by the [bank]", CUT), corpus, EMBEDDER, k=10)
+        found = context_neighbors(read_brackets("by the [bank]", CUT), corpus, EMBEDDER, k=10)
         assert sorted(near.occurrence.marked for near in found) == ["[bank] bank", "a [bank]", "bank [bank]"]
 
     def test_mistakes(self, corpus):
@@ -295,7 +296,7 @@ class TestNeighbors:
         with pytest.raises(ConfigError, match="k is 0"):
             word_neighbors("bank", types, k=0)
         with pytest.raises(DataError, match="near spellings that it has: bank"):
-            context_neighbors(read_mark("the [banks]", CUT), corpus, EMBEDDER)
+            context_neighbors(read_brackets("the [banks]", CUT), corpus, EMBEDDER)
 
 
 class TestShift:

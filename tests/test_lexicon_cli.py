@@ -13,12 +13,12 @@ from test_lexicon_substitutes import random_predictor
 import elmokit
 from elmokit.cli.lexicon import neighbors, senses, shift, substitutes, surprisal
 from elmokit.errors import CheckpointError, ConfigError, DataError
-from elmokit.lexicon.corpus import open_corpus
-from elmokit.lexicon.marks import read_mark
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
 from elmokit.lexicon.substitutes import substitutes as find_substitutes
 from elmokit.static.files import write_vectors
+from elmokit.text.brackets import read_brackets
+from elmokit.text.corpus import open_corpus
 
 COMMANDS = (neighbors, senses, substitutes, surprisal, shift)
 
@@ -142,7 +142,7 @@ class TestPredictions:
         run("substitutes", "The [bank] of the river", "-m", model, "-k", 4, "--direction", "forward")
         own, *lines = capsys.readouterr().out.splitlines()
         found = find_substitutes(
-            elmokit.load(model), read_mark("The [bank] of the river", CUT), k=4, direction="forward"
+            elmokit.load(model), read_brackets("The [bank] of the river", CUT), k=4, direction="forward"
         )
         assert own.startswith(f"bank: rank {found.rank} of ")
         assert [line.split("  ")[-1] for line in lines] == [word for word, _ in found.candidates]

@@ -8,13 +8,14 @@ import pytest
 from test_lexicon import EMBEDDER, MONEY, RIVER, around
 
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.lexicon.corpus import make_corpus, survey
+from elmokit.lexicon.corpus import survey
 from elmokit.lexicon.grouping import group, silhouette
 from elmokit.lexicon.occurrences import Occurrence, find_occurrences, unit_vectors
 from elmokit.lexicon.plots import COLORS, plane, write_plot
 from elmokit.lexicon.senses import SenseSettings, find_senses, group_senses
 from elmokit.lexicon.surroundings import Surroundings
 from elmokit.lexicon.telling import telling_words
+from elmokit.text.corpus import make_corpus
 
 STARS = "moon comet orbit planet galaxy eclipse nova dwarf zenith halo nebula meteor".split()
 

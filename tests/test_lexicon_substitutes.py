@@ -16,10 +16,10 @@ from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
 from elmokit.config import SoftmaxConfig
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.lexicon.marks import read_mark
 from elmokit.lexicon.substitutes import place_probabilities, substitutes, surprisal
 from elmokit.pretrain.perplexity import perplexity
 from elmokit.pretrain.run import pretrain
+from elmokit.text.brackets import read_brackets
 from elmokit.text.tokenizers import get_tokenizer
 
 CUT = get_tokenizer("words")
@@ -52,7 +52,7 @@ def plain(elmo, words, position):
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 def test_probabilities_are_those_of_the_softmax(elmo, direction):
-    mark = read_mark(TEXT, CUT)
+    mark = read_brackets(TEXT, CUT)
     found = place_probabilities(elmo, mark.context.words, mark.position, direction=direction).numpy()
     assert found.sum() == pytest.approx(1)
     both = plain(elmo, mark.context.words, 1)
@@ -62,7 +62,7 @@ def test_probabilities_are_those_of_the_softmax(elmo, direction):
 
 
 def test_the_best_and_the_word_itself(elmo):
-    mark = read_mark(TEXT, CUT)
+    mark = read_brackets(TEXT, CUT)
     found = substitutes(elmo, mark, k=7)
     probabilities = place_probabilities(elmo, mark.context.words, mark.position).numpy()
     order = np.argsort(-probabilities)
@@ -76,7 +76,7 @@ def test_the_best_and_the_word_itself(elmo):
 
 
 def test_the_word_itself_is_not_seen(elmo):
-    one, other = (substitutes(elmo, read_mark(f"The [{word}] of it", CUT)) for word in ("bank", "zigzag"))
+    one, other = (substitutes(elmo, read_brackets(f"The [{word}] of it", CUT)) for word in ("bank", "zigzag"))
     assert one.candidates == other.candidates
     assert (other.word, other.rank, other.probability) == ("zigzag", None, None)
 
@@ -100,7 +100,7 @@ def test_surprisal_of_each_word(elmo):
 
 
 def test_mistakes(elmo):
-    mark = read_mark(TEXT, CUT)
+    mark = read_brackets(TEXT, CUT)
     with pytest.raises(ConfigError, match="unknown direction 'up'"):
         substitutes(elmo, mark, direction="up")
     with pytest.raises(ConfigError, match="k is 0"):
@@ -108,7 +108,7 @@ def test_mistakes(elmo):
 
 
 def test_a_model_without_softmax():
-    for ask in (lambda elmo: substitutes(elmo, read_mark(TEXT, CUT)), lambda elmo: surprisal(elmo, ["bank"])):
+    for ask in (lambda elmo: substitutes(elmo, read_brackets(TEXT, CUT)), lambda elmo: surprisal(elmo, ["bank"])):
         with pytest.raises(CheckpointError, match="the model has no softmax, so it cannot predict words"):
             ask(random_elmo())
 
@@ -125,7 +125,7 @@ def test_a_trained_model_knows_what_fits(tmp_path):
     for text, fitting in zip(
         ("the [cat] sees the river .", "the cat [sees] the river .", "the cat sees the [river] ."), parts, strict=True
     ):
-        assert {word for word, _ in substitutes(elmo, read_mark(text, CUT), k=4).candidates} == set(fitting), text
+        assert {word for word, _ in substitutes(elmo, read_brackets(text, CUT), k=4).candidates} == set(fitting), text
     odd = surprisal(elmo, "the cat the sees river .".split())
     plain_order = surprisal(elmo, "the cat sees the river .".split())
     assert odd.words[2].forward > plain_order.words[2].forward

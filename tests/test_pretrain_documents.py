@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import DataError
-from elmokit.pretrain.documents import LONGEST_LINE, LONGEST_OBJECT, find_files, iter_documents
+from elmokit.text.documents import LONGEST_LINE, LONGEST_OBJECT, iter_documents
 
 LINES = ["It was a bright cold day in April.", "", "黛玉笑道：“这是怎么说？”", "He said so."]
 TEXT = "".join(f"{line}\n" for line in LINES)

@@ -16,9 +16,10 @@ from conftest import hear_interrupts
 
 from elmokit.errors import ConfigError, DataError, ElmoError, OutputError
 from elmokit.pretrain.corpus import read_corpus
-from elmokit.pretrain.cutting import LONGEST_SENTENCE, LONGEST_WORD, Cutter, Task, cut_in_order
 from elmokit.pretrain.shards import prepare
 from elmokit.text.characters import most_frequent_characters
+from elmokit.text.corpus import LONGEST_SENTENCE
+from elmokit.text.numbering import LONGEST_WORD
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import get_tokenizer
 from elmokit.text.vocabulary import Vocabulary

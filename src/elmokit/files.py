@@ -1,11 +1,36 @@
-"""Files that are there whole or not at all."""
+"""Files and folders that are there whole or not at all, and folders that one process at a time writes in."""
 
+import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import shutil
+import socket
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, BinaryIO, TypeVar
 
-from elmokit.errors import OutputError
+import msgspec
+
+from elmokit.errors import CheckpointError, ConfigError, OutputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+LOCK = ".lock"
+
+
+@contextmanager
+def writing(path: Path, causes: type[Exception] | tuple[type[Exception], ...] = OSError) -> Iterator[None]:
+    """Say of the errors within that they keep a file or folder from being written."""
+    try:
+        yield
+    except causes as error:
+        raise OutputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 @contextmanager
@@ -20,21 +45,193 @@ def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
         yield partial
         if keep:
             with writing(path):
+                _sync(partial)
                 partial.replace(path)
+                _sync(path.parent)
     finally:
         partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing(path: Path, causes: type[Exception] | tuple[type[Exception], ...] = OSError) -> Iterator[None]:
-    """Say of the errors within that they keep a file from being written."""
-    try:
-        yield
-    except causes as error:
-        raise OutputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
     """Put a file in its place in one move."""
     with replacing(path) as partial, writing(path):
         partial.write_bytes(content)
+
+
+@contextmanager
+def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = False) -> Iterator[Path]:
+    """A folder to write into that takes the path when all went well, and else leaves nothing behind.
+
+    What stood there goes only to be overwritten, and only if it held none but these files.
+    """
+    path = path.resolve()
+    check_free(path, files=files, overwrite=overwrite)
+    _remove_leftovers(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with writing(path):
+            partial.mkdir(parents=True)
+        yield partial
+        with writing(path):
+            for file in (*partial.rglob("*"), partial):
+                _sync(file)
+            _move_folder(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_free(path: Path, *, files: Collection[str] = (), overwrite: bool = False) -> None:
+    """Refuse a path that is no folder, or a folder whose contents must not go."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise OutputError(f"{path} is a file: name a folder")
+    present = {file.name for file in path.iterdir()} - {LOCK}
+    if present and not overwrite:
+        raise OutputError(f"{path} is not empty: choose another folder, or ask for it to be overwritten")
+    if foreign := sorted(present - set(files)):
+        raise OutputError(f"{path} holds other files too ({foreign[0]!r}), so it is not overwritten")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Only one process at a time writes in this folder, which is made; the lock of a process that died is free."""
+    path = folder / LOCK
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _locked_file(path) as file:
+        with writing(folder):
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
+            file.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def as_json(value: Any) -> bytes:
+    """A value as the content of a file that people can read."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def read_json(path: Path, kind: type[T], *, missing: str) -> T:
+    """A value of that type from a file; what is missing without it is told."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (FileNotFoundError, NotADirectoryError):
+        raise CheckpointError(f"{path.parent}: {missing}: there is no {path.name}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, ConfigError) as error:
+        raise CheckpointError(f"{path}: damaged, or of another version of elmokit: {error}") from None
+
+
+def check_same_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with a run whose settings, plain JSON values, are not what they were."""
+    was, given = _flat(before), _flat(now)
+    changed = [
+        f"{name} was {_shown(was.get(name))} and is {_shown(given.get(name))}"
+        for name in was | given
+        if was.get(name) != given.get(name)
+    ]
+    if changed:
+        raise ConfigError(f"{folder}: a run goes on with the settings it began with: {'; '.join(changed)}")
+
+
+def write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """The state of a run, tensors and plain values, in one move."""
+    import torch
+
+    with replacing(path) as partial, writing(path, (OSError, RuntimeError)):
+        torch.save(state, partial)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """The state of a run that `write_state` wrote."""
+    import torch
+
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
+        raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
+    if not isinstance(state, dict):
+        raise CheckpointError(f"{path}: holds something else than the state of a run")
+    return state
+
+
+def _sync(path: Path) -> None:
+    """Have a file's contents, or a folder's names, on the disk itself: a power cut must not undo a move."""
+    if os.name != "posix" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _move_folder(partial: Path, path: Path) -> None:
+    """Put a finished folder in its place; what stood there goes when the new one stands."""
+    old = partial.with_suffix(".old")
+    if path.exists():
+        path.rename(old)
+    partial.rename(path)
+    _sync(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """What processes that were killed have left beside a folder."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.(partial|old)")
+    for other in path.parent.iterdir() if path.parent.is_dir() else ():
+        match = name.fullmatch(other.name)
+        if match and not _is_running_elsewhere(int(match[1])):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _is_running_elsewhere(process: int) -> bool:
+    if os.name != "posix":
+        return True  # there is no harmless way to ask
+    with suppress(PermissionError):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+    return process != os.getpid()
+
+
+def _locked_file(path: Path) -> BinaryIO:
+    while True:
+        with writing(path.parent):
+            file = path.open("a+b")
+        if fcntl is None:
+            return file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise OutputError(f"{path.parent} is in use by {_owner(path)}: wait for it, or choose another") from None
+        except OSError:
+            return file  # a file system without locks
+        with suppress(FileNotFoundError):  # taken away by its owner just now: make a new one
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                return file
+        file.close()
+
+
+def _owner(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8") or "another process"
+    return "another process"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elmokit.elmo import Elmo
-    from elmokit.lexicon.marks import MarkedWord
     from elmokit.lexicon.substitutes import Substitutes
     from elmokit.pretrain.perplexity import Perplexity
     from elmokit.pretrain.run import Preflight, Reporter
     from elmokit.pretrain.trainer import Progress
+    from elmokit.text.brackets import BracketedWord
 
 Language = Literal["en", "zh", "both"]
 PACKAGED = Path(__file__).parent / "samples"
@@ -44,7 +44,7 @@ TRAINING = {  # what is changed in the recipe `tiny`
 class Uses:
     """A word in sentences of two senses."""
 
-    sentences: "Sequence[MarkedWord]"
+    sentences: "Sequence[BracketedWord]"
     senses: "NDArray[np.integer]"
     """Which of the two each sentence has, (N,)."""
     vectors: "NDArray[np.float32]"
@@ -79,7 +79,7 @@ class Shown:
     """All that the demo has shown, for the page."""
 
     uses: list[Uses] = field(default_factory=list)
-    guesses: "list[tuple[MarkedWord, Substitutes]]" = field(default_factory=list)
+    guesses: "list[tuple[BracketedWord, Substitutes]]" = field(default_factory=list)
     curve: dict[int, float] = field(default_factory=dict)
     """Held-out perplexity by step."""
 
@@ -126,8 +126,8 @@ def find_sample(name: str) -> Path:
 
 def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
     """Show what a model makes of words in two senses, and what it expects in a place."""
-    from elmokit.lexicon.marks import read_mark
     from elmokit.lexicon.substitutes import substitutes
+    from elmokit.text.brackets import read_brackets
 
     print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
     print("One word, two meanings, four sentences each: the mean cosine of its vectors in two of them, and for how")
@@ -139,7 +139,7 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
         _show(f"{uses.word}", cosine_table(uses))
     print("Guess: what could stand in a place? The model sees the words before and after it.\n")
     for sentence in lesson["guesses"]:
-        query = read_mark(sentence, elmo.tokenizer)
+        query = read_brackets(sentence, elmo.tokenizer)
         guess = substitutes(elmo, query, k=GUESSES)
         shown.guesses.append((query, guess))
         _show(blank(query), ["  ".join(f"{one.word} {one.probability:.0%}" for one in guess.candidates)])
@@ -149,10 +149,10 @@ def compare(senses: Sequence[Sequence[str]], elmo: "Elmo") -> Uses:
     """The vectors of a word in marked sentences of each sense."""
     import numpy as np
 
-    from elmokit.lexicon.marks import read_mark
     from elmokit.lexicon.occurrences import unit_vectors
+    from elmokit.text.brackets import read_brackets
 
-    marked = [read_mark(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
+    marked = [read_brackets(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
     layers = elmo.embed([one.context.words for one in marked], layers="all")
     vectors = [found[:, one.position] for found, one in zip(layers, marked, strict=True)]  # (L, D) each
     numbers = [number for number, sense in enumerate(senses) for _ in sense]
@@ -172,7 +172,7 @@ def cosine_table(uses: Uses) -> Iterator[str]:
     yield f"{'the nearest has it':<20}" + "".join(f"{count:>9}" for count in ("–", *counts))
 
 
-def blank(query: "MarkedWord") -> str:
+def blank(query: "BracketedWord") -> str:
     """The sentence with a gap for the marked word."""
     token = query.context.tokens[query.position]
     return f"{query.context.text[: token.start]}____{query.context.text[token.end :]}"

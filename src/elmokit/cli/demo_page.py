@@ -11,8 +11,8 @@ from elmokit.cli.demo import Shown, Uses, blank
 from elmokit.lexicon.plots import COLORS, plane
 
 if TYPE_CHECKING:
-    from elmokit.lexicon.marks import MarkedWord
     from elmokit.lexicon.substitutes import Substitutes
+    from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")
 WIDTH, HEIGHT, MARGIN = 480, 260, 36
@@ -78,7 +78,7 @@ def scatter_plot(uses: Uses) -> str:
     return _svg(parts, f"Uses of {uses.word}, coloured by meaning")
 
 
-def guess_section(query: "MarkedWord", guess: "Substitutes") -> str:
+def guess_section(query: "BracketedWord", guess: "Substitutes") -> str:
     """A bar for each word that could stand in the gap."""
     largest = guess.candidates[0].probability
     rows = (

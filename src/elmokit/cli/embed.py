@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from elmokit.cli.options import TextOptions
 from elmokit.config import TokenizerName
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
     from elmokit.embedder import Layers
-    from elmokit.text.tokenizers import Tokenizer
+    from elmokit.text.corpus import Context
     from elmokit.vectors import Embedded
 
 
@@ -23,7 +24,7 @@ def embed(
     model: Annotated[str, Parameter(alias="-m")],
     output: Annotated[Path, Parameter(alias="-o")],
     layers: str = "average",
-    split: Annotated[bool, Parameter(negative="")] = False,
+    text: TextOptions = TextOptions(),  # noqa: B008
     tokenizer: TokenizerName | None = None,
     precision: Literal["fp32", "int8"] = "fp32",
     batch_tokens: int = 4096,
@@ -31,20 +32,18 @@ def embed(
 ) -> None:
     """Give every token of a text its contextual vector.
 
-    Example: elmokit embed novel.txt -m MODEL -o vectors.h5 --split
+    Example: elmokit embed novel.txt -m MODEL -o vectors.h5
 
     Parameters
     ----------
     source
-        A UTF-8 text file with a sentence a line, or - for standard input.
+        A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     model
         A model's folder or file.
     output
         Where the vectors go: .h5 (AllenNLP's layout), .npz, .safetensors or .parquet.
     layers
         average, top, all, or a layer's number; 0 is the context-free token vector.
-    split
-        The input is running text with blank lines between paragraphs: split it into sentences.
     tokenizer
         How sentences are cut into tokens; the model's own way unless given.
     precision
@@ -58,28 +57,31 @@ def embed(
 
     check_output(output)
 
-    from elmokit.cli.lines import read_sentences
-    from elmokit.cli.progress import track
+    from elmokit.cli.progress import watched
     from elmokit.elmo import load
+    from elmokit.progress import tracked
+    from elmokit.text.corpus import open_corpus
     from elmokit.text.tokenizers import get_tokenizer
     from elmokit.vectors import write_vectors
 
     elmo = load(model, precision=precision, device=device, batch_tokens=batch_tokens)
-    cut = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    sentences = track(read_sentences(source, split=split), unit="sentences")
-    count = write_vectors(output, _embedded(elmo, sentences, cut, int(layers) if layers.isdecimal() else layers))  # type: ignore[arg-type]
+    chosen = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
+    corpus = open_corpus([source], chosen, lines=text.meaning, repeatable=False, keep_empty=text.meaning == "sentences")
+    with watched(corpus.name) as progress:
+        sentences = tracked(corpus, progress, "embedding", unit="sentences")
+        count = write_vectors(output, _embedded(elmo, sentences, int(layers) if layers.isdecimal() else layers))  # type: ignore[arg-type]
     print(f"{output}: {count:,} sentences")
 
 
-def _embedded(elmo: "Elmo", sentences: Iterable[str], cut: "Tokenizer", layers: "Layers") -> Iterator["Embedded"]:
+def _embedded(elmo: "Elmo", sentences: Iterable["Context"], layers: "Layers") -> Iterator["Embedded"]:
     from elmokit.vectors import Embedded
 
     waiting: deque[tuple[str, list[str]]] = deque()
 
-    def tokenized() -> Iterator[list[str]]:
+    def tokens() -> Iterator[list[str]]:
         for sentence in sentences:
-            waiting.append((sentence, [token.text for token in cut(sentence)]))
+            waiting.append((sentence.text, sentence.words))
             yield waiting[-1][1]
 
-    for vectors in elmo.embed_stream(tokenized(), layers=layers):
+    for vectors in elmo.embed_stream(tokens(), layers=layers):
         yield Embedded(*waiting.popleft(), vectors)

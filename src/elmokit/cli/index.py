@@ -98,11 +98,11 @@ def search(
     """
     from elmokit.lexicon.index import open_index
     from elmokit.lexicon.index_manifest import identify, read_manifest
-    from elmokit.lexicon.marks import read_mark
+    from elmokit.text.brackets import read_brackets
     from elmokit.text.tokenizers import get_tokenizer
 
     reading = read_manifest(folder).reading
-    query = read_mark(sentence, get_tokenizer(reading.tokenizer))
+    query = read_brackets(sentence, get_tokenizer(reading.tokenizer))
     name = model or reading.model.name
     elmo = _load(name, folder)
     found = open_index(folder, model=identify(elmo, name)).search_word(query, elmo, k=k, token=token, document=document)
@@ -110,7 +110,7 @@ def search(
         print(json_format.dumps([_plain(near) for near in found], ensure_ascii=False, indent=2))
         return
     for (context, position, _), cosine in found:
-        print(f"{cosine:.3f}  {context.marked(position, reach=LONGEST_SHOWN)}  ({context.document})")
+        print(f"{cosine:.3f}  {context.bracketed(position, reach=LONGEST_SHOWN)}  ({context.document})")
 
 
 def _load(name: str, folder: Path) -> "Elmo":

@@ -45,13 +45,13 @@ def neighbors(
     static
         A file of static vectors (word2vec, GloVe), whose neighbours are shown as well.
     """
-    from elmokit.lexicon.marks import has_mark, read_mark
     from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
     from elmokit.lexicon.occurrences import type_vectors
+    from elmokit.text.brackets import has_brackets, read_brackets
 
     elmo, tokenizer = options.load()
     text = options.open(corpus, tokenizer)
-    mark = read_mark(query, tokenizer) if has_mark(query) or len(query.split()) > 1 else None
+    mark = read_brackets(query, tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
     beside = _static_neighbors(static, mark.word if mark else query, k)
     near: Sequence[Neighbor | NearOccurrence]
     with meter() as progress:
@@ -170,11 +170,11 @@ def substitutes(
     direction
         Judge by the words before (forward), after (backward) or both.
     """
-    from elmokit.lexicon.marks import read_mark
     from elmokit.lexicon.substitutes import substitutes as find
+    from elmokit.text.brackets import read_brackets
 
     elmo, tokenizer = options.load()
-    found = find(elmo, read_mark(sentence, tokenizer), k=k, direction=direction)
+    found = find(elmo, read_brackets(sentence, tokenizer), k=k, direction=direction)
     if options.json:
         print_json(found)
         return

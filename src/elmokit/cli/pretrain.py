@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from elmokit.cli.options import TextOptions
 from elmokit.config import TokenizerName
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def perplexity(
     text: Annotated[str, Parameter(name="FILE", allow_leading_hyphen=True)],
     /,
     *,
-    split: bool = True,
+    options: TextOptions = TextOptions(),  # noqa: B008
     tokenizer: TokenizerName | None = None,
 ) -> None:
     """Measure how well a model predicts a text: exact perplexity, each sentence from a zero state.
@@ -168,24 +169,17 @@ def perplexity(
     text
         A text as pretraining reads it (.txt, .jsonl, plain or .gz or .xz, a paragraph a line) or a folder of them, or -
         for standard input.
-    split
-        Split paragraphs into sentences; else each line is one.
     tokenizer
         How sentences are cut into tokens; the model's own way unless given.
     """
-    from elmokit.cli.lines import read_lines
     from elmokit.elmo import load
-    from elmokit.lexicon.corpus import Context, cut_line, open_corpus
     from elmokit.pretrain.perplexity import perplexity as measure
+    from elmokit.text.corpus import open_corpus
     from elmokit.text.tokenizers import get_tokenizer
 
     elmo = load(model)
     cut = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    contexts: Iterable[Context] = (
-        (context for line in read_lines(text) for context in cut_line(line, cut, split=split))
-        if text == "-"
-        else open_corpus([Path(text)], cut, split=split)
-    )
+    contexts = open_corpus([text], cut, lines=options.meaning, repeatable=False)
     found = measure(elmo, (context.words for context in contexts))
     print(f"forward   {found.forward:,.2f}\nbackward  {found.backward:,.2f}\naverage   {found.average:,.2f}")
     words = len(elmo.vocabulary or ())

@@ -1,37 +1,89 @@
-"""How far long work has come: a live bar for a person, plain lines for a log."""
+"""How far long work has come, on standard error: a live bar for a person, plain lines for a log."""
 
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-T = TypeVar("T")
+from elmokit.progress import SILENCE, Progress
+
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_DRAWINGS = 0.1
 
 
-def track(items: Iterable[T], *, unit: str) -> Iterator[T]:
-    """Pass the items on and report on standard error how many went by, and how fast."""
-    return _bar(items, unit) if sys.stderr.isatty() else _lines(items, unit)
+@contextmanager
+def watched(name: str) -> Iterator[Progress]:
+    """Progress of work on a corpus or file of that name; of several processes only the first has anything to show."""
+    if os.environ.get("RANK", "0") != "0":
+        yield SILENCE
+    elif sys.stderr.isatty():
+        with _bars() as bars:
+            yield BarProgress(bars)
+    else:
+        lines = LineProgress(name)
+        yield lines
+        lines.finish()
 
 
-def _bar(items: Iterable[T], unit: str) -> Iterator[T]:
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+class LineProgress:
+    """A line every ten seconds at most, and a last one that says that it is done."""
 
-    text = TextColumn("{task.completed:,} {task.description}  {task.fields[rate]}")
-    with Progress(SpinnerColumn(), text, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
-        bar = progress.add_task(unit, total=None, rate="")
-        for item in items:
-            yield item
-            task = progress.tasks[0]
-            progress.update(bar, advance=1, rate=f"{task.speed or 0:,.0f}/s")
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.start = self.last = time.monotonic()
+        self.amount = ""
+
+    def message(self, text: str, /) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
+        self.amount = f"{done:,} {unit}".rstrip()
+        if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
+            self.last = time.monotonic()
+            share = f"{done / total:.0%} of {total:,} {unit}".rstrip() if total else self.amount
+            self.message(f"{self.name}: {stage}, {share}{note and f', {note}'}, {_duration(self.last - self.start)}")
+
+    def finish(self) -> None:
+        """Say that it is done, if there was anything to do."""
+        if self.amount:
+            self.message(f"{self.name}: done, {self.amount}, {_duration(time.monotonic() - self.start)}")
 
 
-def _lines(items: Iterable[T], unit: str) -> Iterator[T]:
-    start = last = time.monotonic()
-    for number, item in enumerate(items, 1):
-        yield item
+class BarProgress:
+    """A bar a stage."""
+
+    def __init__(self, bars: Any) -> None:
+        self.bars = bars
+        self.stages: dict[str, Any] = {}
+        self.drawn = 0.0
+
+    def message(self, text: str, /) -> None:
+        self.bars.console.print(text, highlight=False, markup=False)
+
+    def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
         now = time.monotonic()
-        if now - last >= SECONDS_BETWEEN_LINES:
-            print(f"{number:,} {unit}, {number / (now - start):,.0f}/s", file=sys.stderr)
-            last = now
+        if stage in self.stages and done != total and now - self.drawn < SECONDS_BETWEEN_DRAWINGS:
+            return
+        self.drawn = now
+        if stage not in self.stages:
+            self.stages[stage] = self.bars.add_task(stage, total=total, amount="", note="")
+        amount = f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
+        self.bars.update(self.stages[stage], completed=done, total=total, amount=amount, note=note)
+
+
+def _bars() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    texts = [TextColumn(text) for text in ("{task.description}", "{task.fields[amount]}", "{task.fields[note]}")]
+    return Bars(texts[0], BarColumn(), *texts[1:], TimeRemainingColumn(), console=Console(stderr=True))
+
+
+def _duration(seconds: float) -> str:
+    """In words: 45 s, 12 min, 3.4 h."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

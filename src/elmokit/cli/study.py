@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from elmokit.cli.options import TextOptions
 from elmokit.cli.progress import SECONDS_BETWEEN_LINES
 from elmokit.config import TokenizerName
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
     from elmokit.embedder import Layers
-    from elmokit.lexicon.corpus import TextCorpus
     from elmokit.lexicon.occurrences import Occurrence, Progress
+    from elmokit.text.corpus import TextCorpus
     from elmokit.text.tokenizers import Tokenizer
 
 Files = Annotated[list[Path], Parameter(negative="")]
@@ -49,13 +50,11 @@ class ModelOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions(ModelOptions):
+class StudyOptions(ModelOptions, TextOptions):
     """Which model reads a corpus, and how."""
 
     layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "average"
     """average, top, or a layer's number; 0 is the context-free token vector."""
-    split: bool = True
-    """Split the corpus's lines into sentences; else each line is one."""
 
     @property
     def layers(self) -> "Layers":
@@ -64,9 +63,9 @@ class StudyOptions(ModelOptions):
 
     def open(self, paths: Sequence[Path], tokenizer: "Tokenizer") -> "TextCorpus":
         """The corpus in files and folders."""
-        from elmokit.lexicon.corpus import open_corpus
+        from elmokit.text.corpus import open_corpus
 
-        return open_corpus(paths, tokenizer, split=self.split)
+        return open_corpus(paths, tokenizer, lines=self.meaning)
 
 
 @Parameter(name="*")
@@ -114,7 +113,7 @@ class _LineMeter:
 
 def shown(found: "str | Occurrence") -> str:
     """A word, or a sentence with the word marked, cut on both sides if it is long."""
-    return found if isinstance(found, str) else found.context.marked(found.position, reach=LONGEST_SHOWN)
+    return found if isinstance(found, str) else found.context.bracketed(found.position, reach=LONGEST_SHOWN)
 
 
 def print_json(found: Any) -> None:

@@ -12,6 +12,7 @@ from elmokit.cli.task_progress import LineReporter, going_on, open_reporter
 from elmokit.config import TokenizerName
 from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.tasks.settings import FitSettings, InputSettings
+from elmokit.text.layout import Lines
 
 if TYPE_CHECKING:
     from elmokit.embedder import Embedder
@@ -207,14 +208,15 @@ def predict(
     folder: Annotated[Path, Parameter(name="DIR")],
     /,
     *sources: Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True)],
-    split: Annotated[bool, Parameter(negative="")] = False,
+    lines: Lines = "sentences",
+    split: Annotated[bool, Parameter(negative="", show=False)] = False,
     model: Models = None,
     static: Statics = None,
     lower_case: bool = True,
 ) -> None:
     """Answer texts by a trained task: a JSON object a line goes out for each that comes in.
 
-    Example: elmokit task predict ner letters.txt --split
+    Example: elmokit task predict ner letters.txt --lines auto
 
     Parameters
     ----------
@@ -222,8 +224,11 @@ def predict(
         The folder of the trained task.
     sources
         UTF-8 files with a text or a JSON object a line, or - for standard input, which is read if none is named.
+    lines
+        What a line is: sentences for one example per line; for running text that is to be split into sentences,
+        wrapped if blank lines end its paragraphs, paragraphs if each line is one, auto to see that from the text.
     split
-        The input is running text with blank lines between paragraphs: split it into sentences.
+        The older name of --lines auto.
     model
         Where the model is that the task was trained with, if it moved since.
     static
@@ -231,13 +236,17 @@ def predict(
     lower_case
         As it was in training.
     """
-    from elmokit.cli.lines import read_sentences
     from elmokit.tasks.task import shown
+    from elmokit.text.corpus import iter_sentences
+    from elmokit.text.documents import iter_documents, open_texts
 
     predictor = _open(folder, model, static, lower_case=lower_case)
-    for source in sources or ("-",):
-        name = f"{'standard input' if source == '-' else source}: {'sentence' if split else 'line'}"
-        examples = _examples(read_sentences(source, split=split), name)
+    meaning = "auto" if split else lines
+    for file in open_texts(sources or ("-",), lines=meaning, field=None, repeatable=False):
+        name = f"{file.name}: {'line' if meaning == 'sentences' else 'sentence'}"
+        texts = (document.text for document in iter_documents([file]))
+        sentences = (sentence for text in texts for sentence in iter_sentences(text, split=meaning != "sentences"))
+        examples = _examples(sentences, name)
         for answer in predictor.predict_stream(examples, name=name):
             print(_as_line(shown(answer)), flush=True)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from elmokit.embedder import Embedder, Vectors
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.lexicon.corpus import LEAST_LIKENESS, SPELLINGS_COMPARED, Context, Survey
+from elmokit.lexicon.corpus import LEAST_LIKENESS, SPELLINGS_COMPARED, Survey
 from elmokit.lexicon.index_manifest import (
     EXACT_ROWS,
     MANIFEST,
@@ -31,9 +31,10 @@ from elmokit.lexicon.index_manifest import (
     write_manifest,
 )
 from elmokit.lexicon.index_tables import Batch, Tables, import_lancedb
-from elmokit.lexicon.marks import MarkedWord
 from elmokit.lexicon.neighbors import NearOccurrence
 from elmokit.lexicon.occurrences import Progress, no_progress, unit_vectors
+from elmokit.text.brackets import BracketedWord
+from elmokit.text.corpus import Context
 from elmokit.text.inputs import in_chunks
 
 CHUNK_TOKENS = 16_384  # committed together; embedded together too, so that batches are the same after a break
@@ -105,7 +106,7 @@ class Index:
 
     def search_word(
         self,
-        query: MarkedWord,
+        query: BracketedWord,
         embedder: Embedder,
         *,
         k: int = 10,

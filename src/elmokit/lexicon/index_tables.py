@@ -22,10 +22,10 @@ import numpy as np
 
 from elmokit.embedder import Vectors
 from elmokit.errors import DataError, MissingExtraError, OutputError
-from elmokit.lexicon.corpus import Context
 from elmokit.lexicon.index_manifest import MANIFEST, Manifest
 from elmokit.lexicon.neighbors import NearOccurrence
 from elmokit.lexicon.occurrences import Occurrence, unit_vectors
+from elmokit.text.corpus import Context
 from elmokit.text.tokenizers import Token
 
 INDEX_CACHE, METADATA_CACHE = 256 << 20, 64 << 20  # bytes; left to itself, LanceDB takes gigabytes

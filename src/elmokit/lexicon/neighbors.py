@@ -8,9 +8,10 @@ import numpy as np
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import Context, survey
-from elmokit.lexicon.marks import MarkedWord
+from elmokit.lexicon.corpus import survey
 from elmokit.lexicon.occurrences import Occurrence, Progress, Sample, embed_sample, no_progress, unit_vectors
+from elmokit.text.brackets import BracketedWord
+from elmokit.text.corpus import Context
 
 
 class WordVectors(Protocol):
@@ -54,7 +55,7 @@ def word_neighbors(word: str, known: WordVectors, *, k: int = 10) -> list[Neighb
 
 
 def context_neighbors(
-    query: MarkedWord,
+    query: BracketedWord,
     corpus: Iterable[Context],
     embedder: Embedder,
     *,
@@ -87,7 +88,7 @@ def context_neighbors(
 class _Best:
     """The k nearest so far."""
 
-    def __init__(self, k: int, query: MarkedWord) -> None:
+    def __init__(self, k: int, query: BracketedWord) -> None:
         self.k, self.number, self.least = k, 0, -np.inf
         self.query = (query.context.words, query.position)
         self.heap: list[tuple[float, int, Occurrence]] = []

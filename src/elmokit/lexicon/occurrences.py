@@ -10,7 +10,8 @@ import numpy as np
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import Context, Survey, is_wordlike, survey
+from elmokit.lexicon.corpus import Survey, is_wordlike, survey
+from elmokit.text.corpus import Context
 from elmokit.text.inputs import in_chunks
 
 CHUNK_TOKENS = 8192
@@ -35,7 +36,7 @@ class Occurrence(NamedTuple):
     @property
     def marked(self) -> str:
         """The sentence with the word in brackets."""
-        return self.context.marked(self.position)
+        return self.context.bracketed(self.position)
 
 
 class Embedded(NamedTuple):

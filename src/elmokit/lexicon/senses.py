@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError
-from elmokit.lexicon.corpus import Context, Survey, survey
+from elmokit.lexicon.corpus import Survey, survey
 from elmokit.lexicon.grouping import Grouping, Labels, group, silhouette
 from elmokit.lexicon.occurrences import Occurrence, Progress, distinct, find_occurrences, no_progress, unit_vectors
 from elmokit.lexicon.telling import TellingWord, telling_words
+from elmokit.text.corpus import Context
 
 LEAST_SILHOUETTE = 0.1  # below it even the best grouping is that of one sense
 FEWEST = 8  # occurrences; fewer are taken for one sense unless a number is asked for

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from elmokit.embedder import Embedder, Layers
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import Context, Survey, is_wordlike, survey
+from elmokit.lexicon.corpus import Survey, is_wordlike, survey
 from elmokit.lexicon.occurrences import (
     Occurrence,
     Progress,
@@ -20,6 +20,7 @@ from elmokit.lexicon.occurrences import (
     no_progress,
     unit_vectors,
 )
+from elmokit.text.corpus import Context
 
 Measure = Literal["apd", "prt"]
 

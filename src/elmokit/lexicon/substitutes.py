@@ -10,8 +10,8 @@ from torch import Tensor
 
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.lexicon.marks import MarkedWord
 from elmokit.model.softmax import Softmax
+from elmokit.text.brackets import BracketedWord
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 Direction = Literal["forward", "backward", "both"]
@@ -61,7 +61,7 @@ class SentenceSurprisal:
     """That it begins where it does, read backwards."""
 
 
-def substitutes(elmo: Elmo, query: MarkedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
+def substitutes(elmo: Elmo, query: BracketedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
     """The words that the model finds most probable in the place of the marked one, which it does not see.
 
     For both directions p(w) is proportional to p(w | words before) * p(w | words after), a product of two experts;

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.pretrain.lexicon import BOS_ID, SPECIAL_IDS, TRAIN, UNK_ID, VALID
 from elmokit.text.characters import most_frequent_characters
 from elmokit.text.vocabulary import Vocabulary, read_vocabulary
+from elmokit.text.word_counts import BOS_ID, SPECIAL_IDS, TRAIN, UNK_ID, VALID
 
-FORMAT = 1
+FORMAT = 2
 WORDS, COUNTS, MANIFEST = "words.txt", "counts.npy", "manifest.json"
 IDS = ("train.ids", "valid.ids")  # by part
 CORPUS_FILES = frozenset((WORDS, COUNTS, MANIFEST, *IDS))

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import blake2b, file_digest
+from hashlib import blake2b
 from pathlib import Path
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.pretrain.cutting import Task
-from elmokit.pretrain.documents import BLOCK_BYTES, Document, ending, find_files, iter_documents
-from elmokit.pretrain.lexicon import TRAIN, VALID
+from elmokit.text.documents import BLOCK_BYTES, Document, TextFile, ending, iter_documents, open_texts, total_bytes
+from elmokit.text.layout import Lines
+from elmokit.text.numbering import Piece
 from elmokit.text.vocabulary import Vocabulary
+from elmokit.text.word_counts import TRAIN, VALID
 
 TASK_CHARACTERS = 100_000
 FEWEST_BLOCKS = 4  # that a held-out part is gathered from, in a corpus too small for blocks of the full size
@@ -21,7 +22,7 @@ class Settings:
     """What changes the ids, beside the files."""
 
     tokenizer: str
-    split: bool
+    lines: Lines
     field: str
     valid_share: float
     max_types: int
@@ -31,15 +32,15 @@ class Settings:
 class Inputs:
     """All that a corpus depends on."""
 
-    train: list[Path]
-    valid: list[Path]
+    train: list[TextFile]
+    valid: list[TextFile]
     vocabulary: Vocabulary | None
     settings: Settings
 
     @property
     def bytes(self) -> int:
         """The length of all files."""
-        return _bytes(self.train) + _bytes(self.valid)
+        return total_bytes([*self.train, *self.valid])
 
 
 def find_inputs(
@@ -50,9 +51,10 @@ def find_inputs(
         raise ConfigError(f"valid_share is {settings.valid_share}: the share held out goes from 0 to below 1")
     if vocabulary is not None:
         vocabulary.check_training_order()
-    valid = find_files(valid_paths)
-    held_out = {file.resolve() for file in valid}
-    train = [file for file in find_files(paths) if file.resolve() not in held_out]
+    valid = open_texts(valid_paths, lines=settings.lines, field=settings.field)
+    held_out = {file.path.resolve() for file in valid}
+    found = open_texts(paths, lines=settings.lines, field=settings.field)
+    train = [file for file in found if file.path.resolve() not in held_out]
     if not train:
         raise DataError(f"no files to train on{': all of them are held out' if valid else ''}: name some more")
     return Inputs(train, valid, vocabulary, settings)
@@ -64,36 +66,35 @@ def fingerprint(inputs: Inputs, *, version: int) -> str:
         "version": version,
         "settings": asdict(inputs.settings),
         "vocabulary": inputs.vocabulary and inputs.vocabulary.words,
-        "train": [(ending(file), _digest(file)) for file in inputs.train],
-        "valid": [(ending(file), _digest(file)) for file in inputs.valid],
+        "train": [(ending(file.path), file.lines, file.digest()) for file in inputs.train],
+        "valid": [(ending(file.path), file.lines, file.digest()) for file in inputs.valid],
     }
     return blake2b(json.dumps(described).encode(), digest_size=32).hexdigest()
 
 
-def iter_tasks(inputs: Inputs) -> Iterator[Task]:
+def iter_pieces(inputs: Inputs) -> Iterator[Piece]:
     """The documents of each part put together until there is enough text for a task."""
     waiting: tuple[list[str], list[str]] = ([], [])
     sizes = [0, 0]
     position = 0
-    for (text, position), part in _documents(inputs):
+    for (text, _, position), part in _documents(inputs):
         waiting[part].append(text)
         sizes[part] += len(text)
         if sizes[part] >= TASK_CHARACTERS:
-            yield Task("\n".join(waiting[part]), part, position)
+            yield Piece("\n".join(waiting[part]), part, position)
             waiting[part].clear()
             sizes[part] = 0
     for part in (TRAIN, VALID):
-        yield Task("\n".join(waiting[part]), part, position)
+        yield Piece("\n".join(waiting[part]), part, position)
 
 
 def _documents(inputs: Inputs) -> Iterator[tuple[Document, int]]:
     """Every document with its part."""
-    share, field = inputs.settings.valid_share, inputs.settings.field
-    trained = _bytes(inputs.train)
+    share, trained = inputs.settings.valid_share, total_bytes(inputs.train)
     block = min(BLOCK_BYTES, int(trained * share / FEWEST_BLOCKS)) if share else BLOCK_BYTES
-    yield from _divided(iter_documents(inputs.train, field=field, block_bytes=block), share)
-    for text, position in iter_documents(inputs.valid, field=field):
-        yield Document(text, trained + position), VALID
+    yield from _divided(iter_documents(inputs.train, block_bytes=block), share)
+    for text, name, position in iter_documents(inputs.valid):
+        yield Document(text, name, trained + position), VALID
 
 
 def _divided(documents: Iterable[Document], share: float) -> Iterator[tuple[Document, int]]:
@@ -110,15 +111,3 @@ def _divided(documents: Iterable[Document], share: float) -> Iterator[tuple[Docu
         last = document
     if last is not None:
         yield last, VALID if share and not held else TRAIN
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file_digest(file, blake2b).hexdigest()
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def _bytes(files: Iterable[Path]) -> int:
-    return sum(file.stat().st_size for file in files)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, DataError
-from elmokit.pretrain.lexicon import BOS_ID
 from elmokit.text.batches import batch_by_tokens
 from elmokit.text.inputs import in_chunks
 from elmokit.text.vocabulary import BOS, EOS
+from elmokit.text.word_counts import BOS_ID
 
 BATCH_TOKENS = 4096
 CHUNK_TOKENS = 16 * BATCH_TOKENS

@@ -10,6 +10,7 @@ import msgspec
 
 from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig
 from elmokit.errors import ConfigError
+from elmokit.text.layout import Lines
 
 PACKAGED = Path(__file__).parent / "recipes"
 IN_REPOSITORY = Path(__file__).parents[3] / "recipes"
@@ -27,8 +28,8 @@ class CorpusSettings:
     """The softmax knows words that occur at least so often."""
     valid_share: float = 0.02
     """The share of the text that is held out to measure on."""
-    split: bool = True
-    """Split lines into sentences; else each line is one."""
+    lines: Lines = "auto"
+    """What a line is: wrapped text (blank lines end paragraphs), one of the paragraphs or sentences, or as it looks."""
     field: str = "text"
     """The field of a .jsonl object that holds the text."""
 

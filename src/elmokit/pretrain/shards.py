@@ -26,13 +26,13 @@ from elmokit.pretrain.corpus import (
     read_corpus,
     read_manifest,
 )
-from elmokit.pretrain.cutting import Cutter, cut_in_order
-from elmokit.pretrain.inputs import Inputs, Settings, find_inputs, fingerprint, iter_tasks
-from elmokit.pretrain.lexicon import TRAIN, VALID, Lexicon, Ranked
+from elmokit.pretrain.inputs import Inputs, Settings, find_inputs, fingerprint, iter_pieces
+from elmokit.text.layout import Lines
+from elmokit.text.numbering import Numberer, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary, write_vocabulary
+from elmokit.text.word_counts import TRAIN, VALID, RankedWords, WordCounter
 
 Progress = Callable[[int, int], None]
-BYTES_A_WORKER = 1_000_000  # a process takes a third of a second to start
 
 
 def prepare(
@@ -47,7 +47,7 @@ def prepare(
     valid_share: float = 0.01,
     workers: int | None = None,
     progress: Progress | None = None,
-    split: bool = True,
+    lines: Lines = "auto",
     field: str = "text",
     max_types: int = 2_000_000,
     unchanged: bool = False,
@@ -56,12 +56,12 @@ def prepare(
 
     A vocabulary that is given is taken as it is; without one it is the `vocab_size` most frequent words of those that
     occur `min_count` times in training. Files of `valid_paths` are held out instead of a share, and never trained on.
-    Without `split` each line is a sentence. `progress` is told the bytes done and the bytes in all. A corpus that must
+    `lines` says what a line is. `progress` is told the bytes done and the bytes in all. A corpus that must
     be `unchanged` is not made anew from other text.
     """
     check_vocab_size(vocab_size)
-    cutter = Cutter(tokenizer, split=split)
-    settings = Settings(tokenizer, split, field, 0.0 if valid_paths else valid_share, max_types)
+    numberer = Numberer(tokenizer, split=lines != "sentences")
+    settings = Settings(tokenizer, lines, field, 0.0 if valid_paths else valid_share, max_types)
     inputs = find_inputs(paths, valid_paths, vocabulary, settings)
     made_from = fingerprint(inputs, version=FORMAT)
     manifest = read_manifest(folder)
@@ -69,18 +69,20 @@ def prepare(
         if manifest and unchanged:
             raise DataError(f"{folder}: made from other text, or with another vocabulary: name the same files again")
         with _new_folder(folder) as partial:
-            ranked = _write_ids(partial, inputs, cutter, workers=workers or _cores(), progress=progress)
+            ranked = _write_ids(partial, inputs, numberer, workers=workers, progress=progress)
             _write_lexicon(partial, ranked)
             _write_manifest(partial, inputs, made_from, ranked.forgotten)
     return read_corpus(folder, vocab_size=vocab_size, min_count=min_count)
 
 
-def _write_ids(folder: Path, inputs: Inputs, cutter: Cutter, *, workers: int, progress: Progress | None) -> Ranked:
+def _write_ids(
+    folder: Path, inputs: Inputs, numberer: Numberer, *, workers: int | None, progress: Progress | None
+) -> RankedWords:
     """Cut all text and write the ids of its words: numbers as they come first, then their ids by frequency."""
     total = inputs.bytes
     first = inputs.vocabulary.words if inputs.vocabulary else (BOS, EOS, UNK)
-    lexicon = Lexicon(first, limit=inputs.settings.max_types)
-    cuts = cut_in_order(iter_tasks(inputs), cutter, workers=min(workers, 1 + total // BYTES_A_WORKER))
+    lexicon = WordCounter(first, limit=inputs.settings.max_types)
+    cuts = number_pieces(iter_pieces(inputs), numberer, workers=workers, size=total)
     with ExitStack() as stack:
         files = [stack.enter_context((folder / name).open("wb")) for name in IDS]
         stack.enter_context(closing(cuts))
@@ -96,7 +98,7 @@ def _write_ids(folder: Path, inputs: Inputs, cutter: Cutter, *, workers: int, pr
 
 
 def _check_not_empty(sizes: NDArray[np.int64], inputs: Inputs) -> None:
-    where = ", ".join(map(str, inputs.train[:3])) + (" …" if len(inputs.train) > 3 else "")
+    where = ", ".join(file.name for file in inputs.train[:3]) + (" …" if len(inputs.train) > 3 else "")
     if not sizes.any():
         raise DataError(f"{where}: no words in the whole corpus: is it the right text?")
     if not sizes[TRAIN] and not inputs.valid:
@@ -104,7 +106,7 @@ def _check_not_empty(sizes: NDArray[np.int64], inputs: Inputs) -> None:
     if not sizes[TRAIN]:
         raise DataError(f"{where}: no words to train on: is it the right text?")
     if not sizes[VALID] and inputs.valid:
-        raise DataError(f"{inputs.valid[0]}: no words in the held-out text: is it the right text?")
+        raise DataError(f"{inputs.valid[0].name}: no words in the held-out text: is it the right text?")
 
 
 def _renumber(path: Path, ids: NDArray[np.int32]) -> None:
@@ -114,7 +116,7 @@ def _renumber(path: Path, ids: NDArray[np.int32]) -> None:
             file.write(ids[np.frombuffer(chunk, dtype="<i4")].astype("<i4").tobytes())
 
 
-def _write_lexicon(folder: Path, ranked: Ranked) -> None:
+def _write_lexicon(folder: Path, ranked: RankedWords) -> None:
     write_vocabulary(folder / WORDS, Vocabulary(ranked.words))
     np.save(folder / COUNTS, ranked.counts)
 
@@ -124,7 +126,7 @@ def _write_manifest(folder: Path, inputs: Inputs, made_from: str, forgotten: int
         "format": FORMAT,
         "fingerprint": made_from,
         "settings": asdict(inputs.settings),
-        "files": {"train": [str(file) for file in inputs.train], "valid": [str(file) for file in inputs.valid]},
+        "files": {"train": [file.name for file in inputs.train], "valid": [file.name for file in inputs.valid]},
         "vocabulary": inputs.vocabulary and len(inputs.vocabulary),
         "forgotten": forgotten,
         "bytes": {name: (folder / name).stat().st_size for name in sorted(CORPUS_FILES - {MANIFEST})},
@@ -176,7 +178,3 @@ def _is_running_elsewhere(pid: int) -> bool:
         except ProcessLookupError:
             return False
     return pid != os.getpid()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.pretrain.lexicon import BOS_ID, EOS_ID, UNK_ID
+from elmokit.text.word_counts import BOS_ID, EOS_ID, UNK_ID
 
 LARGEST_BLOCK = 1 << 14  # ids
 SMALLEST_BLOCK = 1 << 10

@@ -1,6 +1,5 @@
 """Text files → the ids of their words, on disk: what counting and training read."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -11,17 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import DataError, OutputError
-from elmokit.pretrain.cutting import Cutter, Task, cut_in_order
-from elmokit.pretrain.documents import find_files, iter_documents
-from elmokit.pretrain.lexicon import EOS_ID, SPECIAL_IDS, TRAIN, Lexicon, Ranked
 from elmokit.static.settings import TextSettings
 from elmokit.static.threads import Progress
+from elmokit.text.documents import TextFile, iter_documents, open_texts, total_bytes
+from elmokit.text.numbering import Numberer, Piece, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK
+from elmokit.text.word_counts import EOS_ID, SPECIAL_IDS, TRAIN, RankedWords, WordCounter
 
 END = -1
 MOST_WORDS = 5_000_000  # distinct; beyond them the rarest are forgotten
 CHUNK = 1 << 20
-BYTES_A_WORKER = 1_000_000  # a process takes a third of a second to start
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +87,11 @@ def read_text(
     As many processes as there are cores cut it, unless their number is given, and fewer if it is small. `progress` is
     told the bytes done and the bytes in all.
     """
-    files = find_files(paths)
-    total = sum(file.stat().st_size for file in files)
-    lexicon = Lexicon((BOS, EOS, UNK), limit=MOST_WORDS)
-    tasks = (Task(text, TRAIN, position) for text, position in iter_documents(files, field=settings.field))
-    processes = min(workers or os.cpu_count() or 1, 1 + total // BYTES_A_WORKER)
-    cuts = cut_in_order(tasks, Cutter(settings.tokenizer, split=settings.split), workers=processes)
+    files = open_texts(paths, lines=settings.lines, field=settings.field)
+    total = total_bytes(files)
+    lexicon = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS)
+    tasks = (Piece(text, TRAIN, position) for text, _, position in iter_documents(files))
+    cuts = number_pieces(tasks, Numberer(settings.tokenizer, settings.split), workers=workers, size=total)
     with (folder / "numbers").open("wb") as numbers, closing(cuts):
         for task, cut in cuts:
             words = [word.lower() for word in cut.words] if settings.lower_case else cut.words
@@ -111,7 +108,7 @@ def read_text(
     )
 
 
-def _vocabulary(ranked: Ranked, settings: TextSettings, files: Sequence[Path]) -> list[int]:
+def _vocabulary(ranked: RankedWords, settings: TextSettings, files: Sequence[TextFile]) -> list[int]:
     """The ids of the words that have vectors."""
     counts = ranked.counts[TRAIN]
     first = len(SPECIAL_IDS)
@@ -121,11 +118,11 @@ def _vocabulary(ranked: Ranked, settings: TextSettings, files: Sequence[Path]) -
         found = (
             f"the most frequent one occurs {counts[first]} times" if len(counts) > first else "there are none at all"
         )
-        raise DataError(f"{files[0]}: no word occurs {settings.min_count} times: {found}")
+        raise DataError(f"{files[0].name}: no word occurs {settings.min_count} times: {found}")
     return kept[: settings.vocab_size]
 
 
-def _write_ids(folder: Path, ranked: Ranked, kept: Sequence[int]) -> None:
+def _write_ids(folder: Path, ranked: RankedWords, kept: Sequence[int]) -> None:
     """Number the words of the vocabulary from 0 and leave out all others."""
     left_out = END - 1
     places = np.full(len(ranked.words), left_out, dtype=np.int32)

@@ -5,6 +5,7 @@ from typing import Any
 
 from elmokit.config import TokenizerName
 from elmokit.errors import ConfigError
+from elmokit.text.layout import Lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +18,9 @@ class TextSettings:
     """Lower-case every word."""
     punctuation: bool = True
     """Keep tokens without any letter or digit."""
+    lines: Lines = "auto"
+    """What a line is: part of a wrapped text, whose paragraphs end at blank lines, or a paragraph; auto sees it from
+    each text."""
     split: bool = False
     """Split paragraphs into sentences, so that no window reaches from one into the next."""
     min_count: int = 5

@@ -45,6 +45,7 @@ _CLITIC_ALONE = r"['’](?i:s|m|d|ll|re|ve)(?![\w'’])"
 _PUNCTUATION_RUN = r"-{2,}+|\.{2,}+|…++|—++"
 
 
+@cache
 def get_tokenizer(name: str) -> Tokenizer:
     """The tokenizer of that name: one of config.TOKENIZER_NAMES."""
     if name not in _BUILDERS:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from elmokit.errors import ConfigError
-from elmokit.pretrain.documents import ending
 from elmokit.tasks.examples import LabelledPair, LabelledText, TaggedSentence
 from elmokit.tasks.readers import trec
 from elmokit.tasks.readers.columns import read_columns
@@ -18,6 +17,7 @@ from elmokit.tasks.readers.sick import read_sick
 from elmokit.tasks.readers.squad import read_questions
 from elmokit.tasks.readers.tables import read_table
 from elmokit.tasks.readers.trees import read_trees
+from elmokit.text.documents import ending
 
 __all__ = [
     "Inventory",

@@ -13,8 +13,8 @@ BOS_ID, EOS_ID, UNK_ID = 0, 1, 2
 SPECIAL_IDS = (BOS_ID, EOS_ID, UNK_ID)
 
 
-class Ranked(NamedTuple):
-    """The lexicon in its final order."""
+class RankedWords(NamedTuple):
+    """All words in their final order."""
 
     words: list[str]
     """The first words as they were given, then the others by falling count in training."""
@@ -26,7 +26,7 @@ class Ranked(NamedTuple):
     """Tokens whose word was forgotten."""
 
 
-class Lexicon:
+class WordCounter:
     """Hands out numbers for words; beyond `limit` words the rarest are forgotten, so that memory stays bounded."""
 
     def __init__(self, first: Sequence[str], *, limit: int) -> None:
@@ -43,7 +43,7 @@ class Lexicon:
             self._forget()
         return numbers[ids]
 
-    def ranked(self) -> Ranked:
+    def ranked(self) -> RankedWords:
         """All words in their final order, ties by the word itself."""
         in_training = self._counts[TRAIN]
         entries = list(self._numbers.items())
@@ -55,7 +55,7 @@ class Lexicon:
         counts = self._counts[:, numbers]  # (2, words)
         forgotten = self._counts.sum(axis=1) - counts.sum(axis=1)  # (2,)
         counts[:, UNK_ID] += forgotten
-        return Ranked([word for word, _ in kept], counts, ids, int(forgotten.sum()))
+        return RankedWords([word for word, _ in kept], counts, ids, int(forgotten.sum()))
 
     def _make_room(self, size: int) -> None:
         room = self._counts.shape[1]

@@ -1,0 +1,25 @@
+"""Options that several commands share; a field's docstring is its help."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from elmokit.text.layout import Lines
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """How text lies in its files."""
+
+    lines: Lines = "auto"
+    """What a line is: part of a wrapped text, whose paragraphs end at blank lines, one of the paragraphs, or one of the
+    sentences; auto sees from each text whether it is wrapped."""
+    split: Annotated[bool | None, Parameter(show=False)] = None
+    """The older name: --no-split is --lines sentences."""
+
+    @property
+    def meaning(self) -> Lines:
+        """What a line is."""
+        return "sentences" if self.split is False else self.lines

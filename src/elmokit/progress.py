@@ -1,0 +1,38 @@
+"""What long work reports: one protocol, drawn by the command line, or by whatever a program passes in."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Progress(Protocol):
+    """Is told how long work goes."""
+
+    def message(self, text: str, /) -> None:
+        """Something that a user should know, in one line."""
+
+    def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
+        """How far a stage of the work has come: `done` of `total` units, if it is known how many there are."""
+
+
+class Silence:
+    """Progress that nobody watches."""
+
+    def message(self, text: str, /) -> None:
+        """Nothing."""
+
+    def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
+        """Nothing."""
+
+
+SILENCE = Silence()
+
+
+def tracked(
+    items: Iterable[T], progress: Progress, stage: str, total: int | None = None, /, *, unit: str
+) -> Iterator[T]:
+    """The items, each reported when it has been used."""
+    for number, item in enumerate(items, 1):
+        yield item
+        progress.update(stage, number, total, unit=unit)

@@ -1,0 +1,104 @@
+"""Documents to sentences and tokens: the one way in which every command reads running text."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from elmokit.text.documents import TextFile, iter_documents, open_texts
+from elmokit.text.layout import Lines
+from elmokit.text.sentences import split_sentences
+from elmokit.text.tokenizers import Token, Tokenizer
+
+LONGEST_SENTENCE = 10_000  # tokens; for text without any full stop
+
+
+class Context(NamedTuple):
+    """A sentence, its tokens and the document it stands in."""
+
+    text: str
+    """As it was written."""
+    tokens: Sequence[Token]
+    """With their indices in the text."""
+    document: str
+    """The file; of a .jsonl file the object too, by its number."""
+
+    @property
+    def words(self) -> list[str]:
+        """The tokens as a model reads them."""
+        return [token.text for token in self.tokens]
+
+    def around(self, position: int, *, reach: int | None = None) -> tuple[str, str, str]:
+        """The text before a token, the token, and the text after it; at most so many characters on either side."""
+        token = self.tokens[position]
+        before, after = self.text[: token.start], self.text[token.end :]
+        if reach is not None and len(before) > reach:
+            before = f"…{before[-reach:]}"
+        if reach is not None and len(after) > reach:
+            after = f"{after[:reach]}…"
+        return before, token.text, after
+
+    def bracketed(self, position: int, *, reach: int | None = None) -> str:
+        """The sentence with brackets around one token."""
+        before, token, after = self.around(position, reach=reach)
+        return f"{before}[{token}]{after}"
+
+
+@dataclass(frozen=True)
+class TextCorpus:
+    """Text files read into sentences and tokens anew at each iteration."""
+
+    files: tuple[TextFile, ...]
+    tokenizer: Tokenizer
+    keep_empty: bool = False
+    """Whether sentences without tokens, such as blank lines where each line is a sentence, are sentences too."""
+
+    @property
+    def name(self) -> str:
+        """The corpus as messages call it."""
+        return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
+
+    def __iter__(self) -> Iterator[Context]:
+        for file in self.files:
+            for document in iter_documents([file]):
+                for sentence in iter_sentences(document.text, split=file.lines != "sentences"):
+                    tokens = self.tokenizer(sentence)
+                    for first in range(0, len(tokens) or self.keep_empty, LONGEST_SENTENCE):
+                        yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name)
+
+
+def open_corpus(
+    paths: Iterable[Path | str],
+    tokenizer: Tokenizer,
+    *,
+    lines: Lines = "auto",
+    field: str = "text",
+    repeatable: bool = True,
+    keep_empty: bool = False,
+) -> TextCorpus:
+    """The corpus in files (.txt, .jsonl, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
+    files = open_texts(paths, lines=lines, field=field, repeatable=repeatable)
+    return TextCorpus(tuple(files), tokenizer, keep_empty)
+
+
+def iter_sentences(text: str, *, split: bool) -> Iterator[str]:
+    """The sentences of a document's text, which has one paragraph per line to be split, or one sentence."""
+    for line in text.split("\n"):
+        if not split:
+            yield line
+        else:
+            for start, end in split_sentences(line):
+                yield line[start:end]
+
+
+def make_corpus(sentences: Iterable[Sequence[str]], *, document: str = "") -> list[Context]:
+    """A corpus of sentences that are tokens already."""
+    return [_context(tokens, document) for tokens in sentences if tokens]
+
+
+def _context(words: Sequence[str], document: str) -> Context:
+    tokens, end = [], -1
+    for word in words:
+        start, end = end + 1, end + 1 + len(word)
+        tokens.append(Token(word, start, end))
+    return Context(" ".join(words), tokens, document)

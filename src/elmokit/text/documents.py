@@ -1,0 +1,308 @@
+"""Text files of any size, read as a stream of documents, each a few paragraphs, one a line."""
+
+import gzip
+import io
+import json
+import logging
+import lzma
+import sys
+import weakref
+import zlib
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b, file_digest
+from itertools import product
+from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
+
+from elmokit.errors import DataError
+from elmokit.text.layout import Lines, is_wrapped, unwrap
+
+logger = logging.getLogger(__name__)
+
+STANDARD_INPUT = "-"
+BLOCK_BYTES = 100_000
+HEAD_BYTES = 1 << 18  # of a file, from which its layout is seen
+LONGEST_LINE = 1 << 20  # bytes; a longer line of a text file is read in pieces, and so is a longer wrapped paragraph
+LONGEST_OBJECT = 1 << 26  # bytes; a longer line of a .jsonl file is refused
+
+
+class Document(NamedTuple):
+    """What stays together when a part is held out: an object of a .jsonl file, or some paragraphs of a text file."""
+
+    text: str
+    """Paragraphs, one a line, or sentences, if that is what lines are."""
+    name: str
+    """The file; of a .jsonl file the object too, by its number."""
+    position: int
+    """Bytes read of all files so far, as they lie on the disk."""
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file and how its lines are read."""
+
+    path: Path
+    lines: Lines = "paragraphs"
+    field: str | None = "text"
+    """What holds the text of a .jsonl object; none for lines as they are."""
+    stream: BinaryIO | None = None
+    """Standard input or a pipe, or a copy of it that can be read again."""
+
+    @property
+    def name(self) -> str:
+        """The file as messages call it."""
+        return "standard input" if str(self.path) == STANDARD_INPUT else str(self.path)
+
+    @property
+    def bytes(self) -> int:
+        """Its length on the disk; 0 for a stream, which has none yet."""
+        if self.stream is None:
+            return self.path.stat().st_size
+        return self.stream.seek(0, io.SEEK_END) if self.stream.seekable() else 0
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The bytes as they lie there."""
+        if self.stream is not None:
+            if self.stream.seekable():
+                self.stream.seek(0)
+            yield self.stream
+            return
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be read: {error.strerror}") from None
+        with file:
+            yield file
+
+    def digest(self) -> str:
+        """A hash of the contents."""
+        with self.open() as file:
+            return file_digest(file, blake2b).hexdigest()  # type: ignore[arg-type]
+
+
+def open_texts(
+    paths: Iterable[Path | str], *, lines: Lines = "auto", field: str | None = "text", repeatable: bool = True
+) -> list[TextFile]:
+    """The text files among and under the paths, each once; a folder's hidden and other files are passed over.
+
+    What their lines are is seen from each file unless it is told, and reported to the logger. "-" is standard input; to
+    be repeatable, it is first copied to a temporary file.
+    """
+    given = [Path(path).expanduser() for path in paths]
+    found = [file for path in given for file in (_under(path) if path.is_dir() else [_checked(path)])]
+    distinct = {file.resolve(): file for file in found}.values()
+    files = [TextFile(file, lines, field, _stream(file, repeatable=repeatable)) for file in distinct]
+    if lines == "auto":
+        files = [TextFile(file.path, _layout(file), field, file.stream) for file in files]
+        if files:
+            logger.info(_described(files))
+    return files
+
+
+def iter_documents(files: Sequence[TextFile], *, block_bytes: int = BLOCK_BYTES) -> Iterator[Document]:
+    """Each object of a .jsonl file; of a text file blocks of whole paragraphs, with at least so many bytes."""
+    done = 0
+    for file in files:
+        with file.open() as raw:
+            source = _Source(file, raw)
+            for number, text in enumerate(source.texts(block_bytes), 1):
+                if text.strip() or file.lines == "sentences":
+                    yield Document(
+                        text, f"{file.name}:{number}" if source.is_objects else file.name, done + source.read
+                    )
+            done += source.read
+
+
+def total_bytes(files: Iterable[TextFile]) -> int:
+    """The length of all files."""
+    return sum(file.bytes for file in files)
+
+
+class _Source:
+    """An open file that is unpacked, checked and decoded as it is read."""
+
+    def __init__(self, file: TextFile, raw: BinaryIO) -> None:
+        self.name, self.lines, self.field, self.raw = file.name, file.lines, file.field, raw
+        self.is_objects = ending(file.path)[0] == ".jsonl" and file.field is not None
+        self.line, self.read = 1, 0
+        self.file = _UNPACKERS[ending(file.path)[1]](raw)
+        self.decoder = getincrementaldecoder("utf-8-sig")()
+
+    def texts(self, size: int) -> Iterator[str]:
+        """The text of each object or block, with a paragraph or sentence a line."""
+        size = size if self.raw.seekable() else 0  # of a stream each line is handed on when it has come
+        for text in self._objects() if self.is_objects else self._blocks(size):
+            text = text.removesuffix("\n")
+            yield "\n".join(unwrap(text.split("\n"))) if self.lines == "wrapped" else text
+
+    def head(self) -> list[str]:
+        """Lines from the beginning, to see the layout from."""
+        size, lines = 0, []
+        for text in self._objects() if self.is_objects else self._blocks(HEAD_BYTES):
+            lines += text.split("\n")
+            size += len(text)
+            if size >= HEAD_BYTES:
+                break
+        return lines
+
+    def _blocks(self, size: int, longest: int = LONGEST_LINE) -> Iterator[str]:
+        """So many bytes and the rest of their last line, or wrapped paragraph, but no more than `longest` of that."""
+        while content := self._read(size, longest):
+            yield self._decode(content)
+            self.line += content.count(b"\n")
+        if rest := self._decode(b""):  # half a character at the end is an error now
+            yield rest
+
+    def _read(self, size: int, longest: int) -> bytes:
+        try:
+            content: bytes = self.file.read(size) + self.file.readline(longest)
+            most = len(content) + longest
+            while self.lines == "wrapped" and (more := self.file.readline(longest)):
+                content += more
+                if not more.strip() or len(content) > most:
+                    break
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+            raise DataError(f"{self.name}: broken after line {self.line}: {error}. Pack or copy it again") from None
+        self.read = self.raw.tell() if self.raw.seekable() else self.read + len(content)
+        if b"\0" in content:
+            line = self.line + content.count(b"\n", 0, content.index(b"\0"))
+            raise DataError(f"{self.name}, line {line}: a zero byte: a binary file, or UTF-16? Save it as UTF-8 text")
+        return content
+
+    def _decode(self, content: bytes) -> str:
+        try:
+            return self.decoder.decode(content, final=not content)
+        except UnicodeDecodeError as error:
+            line = self.line + error.object.count(b"\n", 0, error.start)
+            found = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
+            raise DataError(f"{self.name}, line {line}: {found}: save the file as UTF-8") from None
+
+    def _objects(self) -> Iterator[str]:
+        for line in self._blocks(0, LONGEST_OBJECT):
+            if line.strip():
+                yield _text_of(line, self.field or "", f"{self.name}, line {self.line}")
+
+
+def _layout(file: TextFile) -> Lines:
+    if file.stream is not None and not file.stream.seekable():
+        assert isinstance(file.stream, io.BufferedReader)
+        lines = file.stream.peek(HEAD_BYTES).decode("utf-8", "replace").split("\n")
+    else:
+        with file.open() as raw:
+            lines = _Source(file, raw).head()
+    return "wrapped" if is_wrapped(lines) else "paragraphs"
+
+
+def _described(files: Sequence[TextFile]) -> str:
+    """What was taken for a line, in one line."""
+    name = files[0].name if len(files) == 1 else f"{len(files)} files"
+    wrapped = sum(file.lines == "wrapped" for file in files)
+    if wrapped == len(files):
+        return f"{name}: wrapped lines, blank lines end paragraphs"
+    if not wrapped:
+        return f"{name}: each line is a paragraph"
+    return f"{name}: in {wrapped} of them blank lines end paragraphs, in the others each line is one"
+
+
+def _stream(path: Path, *, repeatable: bool) -> BinaryIO | None:
+    """Standard input, or a pipe with a name; none for an ordinary file."""
+    if path.is_file():
+        return None
+    given: Any = sys.stdin.buffer if str(path) == STANDARD_INPUT else path.open("rb")
+    if not repeatable:
+        # Reading below the buffer gives what has arrived, without waiting for more.
+        return io.BufferedReader(getattr(given, "raw", given), HEAD_BYTES)
+    copy = TemporaryFile()  # noqa: SIM115
+    weakref.finalize(copy, copy.close)
+    copyfileobj(given, copy)
+    return copy
+
+
+def _text_of(line: str, field: str, place: str) -> str:
+    if not line.endswith("\n") and len(line.encode()) > LONGEST_OBJECT - 4:  # less a character cut in two
+        raise DataError(f"{place}: longer than {LONGEST_OBJECT >> 20} MB: divide it into several objects")
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not JSON ({error}): a .jsonl file has one object a line") from None
+    text = found.get(field) if isinstance(found, dict) else None
+    if not isinstance(text, str):
+        raise DataError(f"{place}: no text in the field {field!r}, found {_shape(found, field)}: name the right field")
+    # JSON can spell half a character ("\ud800"), which no file of words could hold.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _shape(found: Any, field: str) -> str:
+    if not isinstance(found, dict):
+        return f"{type(found).__name__} in place of an object"
+    if field in found:
+        return f"{type(found[field]).__name__} in it"
+    return f"the fields {', '.join(map(repr, found)) or 'of an empty object: none'}"
+
+
+class _Zstd(io.RawIOBase):
+    """One frame after another; zstandard's own reader takes a file that was broken off for a whole one."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self.raw, self.waiting = raw, b""
+        self.frame: Any = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self.waiting:
+            packed = (self.frame.unused_data if self.frame and self.frame.eof else b"") or self.raw.read(1 << 16)
+            if not packed:
+                if self.frame and not self.frame.eof:
+                    raise EOFError("it ends before the end of its last frame")
+                return 0
+            if self.frame is None or self.frame.eof:
+                self.frame = zstandard.ZstdDecompressor().decompressobj()
+            self.waiting = self.frame.decompress(packed)
+        count = min(len(buffer), len(self.waiting))
+        buffer[:count], self.waiting = self.waiting[:count], self.waiting[count:]
+        return count
+
+
+_UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
+    "": lambda raw: raw,
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".xz": lzma.LZMAFile,
+    ".zst": lambda raw: io.BufferedReader(_Zstd(raw)),
+}
+ENDINGS = tuple("".join(ending) for ending in product((".txt", ".jsonl"), _UNPACKERS))
+
+
+def ending(path: Path) -> tuple[str, str]:
+    """How a file is read and how it is unpacked: (".txt", ".gz")."""
+    packing = path.suffix.lower()
+    if packing not in _UNPACKERS:
+        return packing, ""
+    return path.with_suffix("").suffix.lower(), packing
+
+
+def _readable(path: Path) -> bool:
+    return "".join(ending(path)) in ENDINGS
+
+
+def _checked(path: Path) -> Path:
+    if str(path) != STANDARD_INPUT and not path.exists():
+        raise DataError(f"{path}: there is no such file or folder")
+    return path  # whatever its ending: what is not text is found out when it is read
+
+
+def _under(folder: Path) -> list[Path]:
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and _readable(file))
+    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    if not visible:
+        raise DataError(f"{folder}: the folder holds no text: a corpus is read from {', '.join(ENDINGS)}")
+    return visible
