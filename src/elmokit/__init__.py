@@ -1,7 +1,8 @@
 """elmokit: contextual word vectors from ELMo models, exact and fast."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from elmokit.lazy import attach
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo, load
@@ -17,14 +18,4 @@ _HOMES = {
     "ElmoEmbedding": "elmokit.embedding",
     "ScalarMix": "elmokit.model.mix",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch only when something that needs it is asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'elmokit' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = attach(__name__, _HOMES, "__version__")

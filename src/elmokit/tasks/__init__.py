@@ -1,7 +1,8 @@
 """Tasks that learn from labelled data: readers, scores, one training loop, one file a task; any embedder will do."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from elmokit.lazy import attach
 
 if TYPE_CHECKING:
     from elmokit.tasks.loading import load
@@ -18,14 +19,4 @@ _HOMES = {
     "FitSettings": "elmokit.tasks.settings",
     "InputSettings": "elmokit.tasks.settings",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import torch only when something that needs it is asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'elmokit.tasks' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = attach(__name__, _HOMES)
