@@ -25,7 +25,7 @@ def main() -> None:
     """Print a line a word, and the share of pairs that are right by layer, in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a model's folder, file or name")
-    parser.add_argument("sentences", choices=["en", "en-more", "zh", "zh-more"])
+    parser.add_argument("sentences", choices=["en", "en-more", "en-modern", "zh", "zh-more", "zh-modern"])
     args = parser.parse_args()
     elmo = load(args.model)
     words = tomllib.loads(PAIRS.read_text(encoding="utf-8"))[args.sentences]
