@@ -1,8 +1,7 @@
-"""The token encoder made fast: convolutions by table look-up, highways with packed weights."""
+"""The token encoder made fast for inference: convolutions by table look-up, highways with packed weights."""
 
-from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,12 +15,12 @@ LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutio
 
 
 class Filter(NamedTuple):
-    """The filters of one width: what each character adds to each of them, at each place in the window."""
+    """The filters of one width: what each character adds to each of them, at each position in the window."""
 
     table: Tensor
     """(width * alphabet, count)"""
     offsets: Tensor
-    """(width,) where each place's part of the table begins"""
+    """(width,) where each position's part of the table begins"""
     bias: Tensor
 
     def __call__(self, char_ids: Tensor) -> Tensor:
@@ -33,13 +32,12 @@ class Filter(NamedTuple):
 
 
 class FastHighway(NamedTuple):
-    """Both matrices of a highway as one."""
+    """Both matrices of a `Highway` as one."""
 
     both: Linear
     bias: Tensor
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What `Highway` gives."""
         gate, transform = self.both(x, self.bias).chunk(2, dim=-1)
         return torch.lerp(x, transform.relu_(), gate.sigmoid_())
 
@@ -54,26 +52,22 @@ class FastTokens:
         self.projection: Linear | None = None
         if encoder.characters is not None:
             self.filters = _filters(encoder.characters)
-            self.highways = [_highway(highway, precision) for highway in encoder.characters.highways]
+            self.highways = [_highway(cast(Highway, one), precision) for one in encoder.characters.highways]
         if encoder.projection is not None:
             self.projection = make_linear(encoder.projection.weight.detach(), precision)
 
     def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
-        """The words' vectors, (N, P)."""
-        groups = list(self._groups(char_ids, word_ids))
+        """The words' vectors, (N, P); words of like length are computed together."""
+        cnn = self.encoder.characters
+        if cnn is None or char_ids is None:
+            assert word_ids is not None
+            groups = [torch.arange(len(word_ids))]
+        else:
+            groups = list(cnn.groups(char_ids))
         parts = side_by_side(partial(self._group, char_ids, word_ids, group) for group in groups)
         vectors = torch.empty(sum(map(len, groups)), parts[0].shape[1])
         vectors[torch.cat(groups)] = torch.cat(parts)
         return vectors
-
-    def _groups(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Iterator[Tensor]:
-        """Words of like length together."""
-        cnn = self.encoder.characters
-        if cnn is None or char_ids is None:
-            assert word_ids is not None
-            yield torch.arange(len(word_ids))
-            return
-        yield from cnn.groups(char_ids)
 
     def _group(self, char_ids: Tensor | None, word_ids: Tensor | None, group: Tensor) -> Tensor:
         features = []
@@ -101,7 +95,7 @@ class FastTokens:
 
 def _filters(cnn: CharacterCnn) -> list[Filter]:
     """The convolutions as tables, unless these would be too large."""
-    convolutions = [conv for conv in cnn.convolutions if isinstance(conv, nn.Conv1d)]
+    convolutions = cast(list[nn.Conv1d], list(cnn.convolutions))
     columns = sum(conv.out_channels * conv.kernel_size[0] for conv in convolutions)
     if 4 * columns * cnn.embedding.num_embeddings > LARGEST_TABLES:
         return []
@@ -115,7 +109,6 @@ def _filter(characters: Tensor, convolution: nn.Conv1d) -> Filter:
     return Filter(table.reshape(-1, table.shape[2]).contiguous(), offsets, convolution.bias.detach())
 
 
-def _highway(highway: nn.Module, precision: Precision) -> FastHighway:
-    assert isinstance(highway, Highway)
+def _highway(highway: Highway, precision: Precision) -> FastHighway:
     weight = torch.cat([highway.gate.weight, highway.transform.weight]).detach()
     return FastHighway(make_linear(weight, precision), torch.cat([highway.gate.bias, highway.transform.bias]).detach())

@@ -1,4 +1,4 @@
-"""Recurrent layers in training, over streams of text cut after T steps, with no padding."""
+"""The LSTM layer in training, over streams of text cut after T steps, with no padding."""
 
 import math
 from typing import Any, NamedTuple
@@ -6,48 +6,31 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
-from torch.nn import functional as F
-
-from elmokit.model.recurrent import RecurrentLayer
 
 aten = torch.ops.aten
-Stream = tuple[Tensor, Tensor, Tensor]
 
 
-def stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
-    """The outputs, (T, B, P), the last h, (B, P), and the last c, (B, D), of a layer over x, (T, B, input).
+def run_lstm(
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    keep: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    projection: Tensor | None,
+    cell_clip: float | None,
+    output_clip: float | None,
+) -> tuple[Tensor, Tensor]:
+    """The outputs, (T, B, P), and the last c, (B, D), from x, (T, B, input), as `recurrent.lstm_step` has them.
 
-    `keep`, (T, B), is 0 where a sentence begins, so that its step starts from a zero state, and 1 elsewhere.
+    The state before a step is multiplied by `keep`, (T, B, 1), which is 0 or 1. Under autocast all is of 16 bits.
     """
-    run = lstm_stream if layer.cell == "lstm" else gru_stream
-    return run(layer, x, h, c, keep)
-
-
-def lstm_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
-    """`stream` for an LSTM: what `RecurrentLayer.step` computes, as one function with a backward run of its own."""
     device = x.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else layer.weight.dtype
-    clips = _bound(layer.cell_clip, dtype), _bound(layer.projection_clip, dtype)
-    given = (x, h, c, _keep(x, keep), layer.weight, layer.gate_bias(), layer.projection)
-    narrowed = (None if part is None else part.to(dtype) for part in given)
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+    clips = _bound(cell_clip, dtype), _bound(output_clip, dtype)
+    narrowed = (None if part is None else part.to(dtype) for part in (x, h, c, keep, weight, bias, projection))
     outputs, last_c = _LstmStream.apply(*narrowed, clips)  # type: ignore[no-untyped-call]
-    return outputs, outputs[-1], last_c
-
-
-def gru_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
-    """`stream` step by step, for torch to differentiate."""
-    gates = F.linear(x, layer.weight[:, : layer.input_size], layer.gate_bias())  # (T, B, gates * D)
-    recurrent = layer.weight[:, layer.input_size :]  # (gates * D, P)
-    outputs = []
-    for step_gates, kept in zip(gates, _keep(x, keep), strict=True):
-        h, c = layer.step(step_gates, recurrent, h * kept, c * kept)
-        outputs.append(h)
-    return torch.stack(outputs), h, c
-
-
-def _keep(x: Tensor, keep: Tensor | None) -> Tensor:
-    """What the state before each step is multiplied by, (T, B, 1)."""
-    return x.new_ones(*x.shape[:2], 1) if keep is None else (keep != 0).to(x.dtype)[:, :, None]
+    return outputs, last_c
 
 
 class _Bound(NamedTuple):

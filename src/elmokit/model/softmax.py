@@ -1,4 +1,4 @@
-"""Output layers: which word stands here; one is shared by the two directions of a language model in training."""
+"""Output layers p(word | h): full, sampled, adaptive; the two directions of a language model share one."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from elmokit.errors import ConfigError, DataError
 
 SoftmaxKind = Literal["full", "sampled", "adaptive"]
+Generator = torch.Generator | None
 CHUNK = 2**21  # logits that exist at once: about the speed of all at once, or better
 LEAST_ROWS = 64  # fewer at once and the weights are read too often for a large vocabulary
 
@@ -20,7 +21,7 @@ LEAST_ROWS = 64  # fewer at once and the weights are read too often for a large 
 class Softmax(Protocol):
     """A distribution over V words from an output of a direction, width P."""
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:
         """The negative log likelihood of the targets, (N,), after h, (N, P): in nats, summed, to be differentiated."""
 
     def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
@@ -40,14 +41,12 @@ class FullSoftmax(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocabulary_size, width) / math.sqrt(width))  # as bilm-tf starts it
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
-        """The exact negative log likelihood."""
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:  # noqa: ARG002
         _check_targets(targets, len(self.bias))
-        return _cross_entropy(h, self.weight, self.bias, targets)
+        return _cross_entropy(h, self.weight, self.bias, targets, plain=plain)
 
     @torch.no_grad()
     def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The exact log probability of each target, (N,)."""
         _check_targets(targets, len(self.bias))
         result = h.new_empty(len(h))
         for rows in _chunks(len(h), len(self.bias)):
@@ -56,7 +55,6 @@ class FullSoftmax(nn.Module):
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:
-        """The log probability of every word, (N, V)."""
         return F.linear(h, self.weight, self.bias).log_softmax(dim=-1)
 
 
@@ -73,16 +71,13 @@ class SampledSoftmax(FullSoftmax):
             raise ConfigError(f"samples is {samples}: it goes from 1 to below the vocabulary's size, {vocabulary_size}")
         self.samples = samples
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The sampled loss, on one sample drawn on the CPU for all rows."""
-        return self.sampled_loss(h, targets, draw_sample(len(self.bias), self.samples, generator))
-
-    def sampled_loss(self, h: Tensor, targets: Tensor, sample: "Sample") -> Tensor:
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:
         """Cross entropy of w_k h + b_k - log E(k), E the expected count in the sample, over the target and the sample.
 
-        Where the target itself was drawn, that drawing does not count.
+        One sample is drawn for all rows, on the CPU. Where the target itself was drawn, that drawing does not count.
         """
         _check_targets(targets, len(self.bias))
+        sample = draw_sample(len(self.bias), self.samples, generator)
         drawn = sample.words.to(h.device)
         words = torch.cat([drawn, targets])  # (S + N,)
         sizes = [len(drawn), len(targets)]
@@ -90,7 +85,7 @@ class SampledSoftmax(FullSoftmax):
         weight, own_weight = F.embedding(words, self.weight).split(sizes)  # (S, P), (N, P)
         bias, own_bias = (self.bias[words] - correction).split(sizes)  # (S,), (N,)
         own = (h * own_weight).sum(dim=-1) + own_bias  # (N,)
-        return _cross_entropy(h, weight, bias, _places(drawn, targets), own)
+        return _cross_entropy(h, weight, bias, _indices_in(drawn, targets), own, plain=plain)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -111,25 +106,22 @@ class AdaptiveSoftmax(nn.Module):
         self.projections = nn.ModuleList(nn.Linear(width, narrow, bias=False) for narrow in widths)
         self.tails = nn.ModuleList(FullSoftmax(*shape) for shape in zip(sizes, widths, strict=True))
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
-        """The exact negative log likelihood."""
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:
         _check_targets(targets, self.edges[-1])
-        loss = self.head.loss(h, self._head_targets(targets))
-        for tail, _, narrow, places in self._parts(h, targets):  # even without rows: every weight gets a gradient
-            loss = loss + tail.loss(narrow, places)
+        loss = self.head.loss(h, self._head_targets(targets), generator, plain=plain)
+        for tail, _, narrow, indices in self._parts(h, targets):  # even without rows: every weight gets a gradient
+            loss = loss + tail.loss(narrow, indices, generator, plain=plain)
         return loss
 
     @torch.no_grad()
     def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The exact log probability of each target, (N,)."""
         _check_targets(targets, self.edges[-1])
         result = self.head.log_likelihood(h, self._head_targets(targets))
-        for tail, rows, narrow, places in self._parts(h, targets):
-            result[rows] += tail.log_likelihood(narrow, places)
+        for tail, rows, narrow, indices in self._parts(h, targets):
+            result[rows] += tail.log_likelihood(narrow, indices)
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:
-        """The log probability of every word, (N, V)."""
         words, *clusters = self.head.log_probabilities(h).split([self.edges[0]] + [1] * len(self.tails), dim=-1)
         tails = zip(clusters, self.projections, self.tails, strict=True)
         rare = [cluster + cast(FullSoftmax, tail).log_probabilities(project(h)) for cluster, project, tail in tails]
@@ -141,7 +133,7 @@ class AdaptiveSoftmax(nn.Module):
         return torch.where(cluster == 0, targets, self.edges[0] + cluster - 1)
 
     def _parts(self, h: Tensor, targets: Tensor) -> Iterator[tuple[FullSoftmax, Tensor, Tensor, Tensor]]:
-        """For each cluster: its softmax, the rows whose target is in it, their narrow input, the targets' places."""
+        """For each cluster: its softmax, the rows whose target is in it, their narrow input, their targets' indices."""
         ranges = zip(self.edges, self.edges[1:], strict=False)
         for (low, high), project, tail in zip(ranges, self.projections, self.tails, strict=True):
             rows = ((targets >= low) & (targets < high)).nonzero().squeeze(1)
@@ -161,7 +153,7 @@ def make_softmax(
     raise ConfigError(f"unknown softmax {kind!r}: it is 'full', 'sampled' or 'adaptive'")
 
 
-class Sample(NamedTuple):
+class DrawnWords(NamedTuple):
     """Distinct words, and how many draws it took to find them."""
 
     words: Tensor
@@ -169,7 +161,7 @@ class Sample(NamedTuple):
     tries: int
 
 
-def draw_sample(vocabulary_size: int, samples: int, generator: torch.Generator | None = None) -> Sample:
+def draw_sample(vocabulary_size: int, samples: int, generator: Generator = None) -> DrawnWords:
     """Draw words k with P(k) = log((k + 2) / (k + 1)) / log(V + 1) until so many are distinct, as TensorFlow does."""
     draws = np.empty(0, dtype=np.int64)
     words, first = draws, draws
@@ -179,7 +171,7 @@ def draw_sample(vocabulary_size: int, samples: int, generator: torch.Generator |
         draws = np.concatenate([draws, more.clamp_(max=vocabulary_size - 1).numpy()])
         words, first = np.unique(draws, return_index=True)
     tries = int(np.partition(first, samples - 1)[samples - 1]) + 1
-    return Sample(torch.from_numpy(words[first < tries]), tries)
+    return DrawnWords(torch.from_numpy(words[first < tries]), tries)
 
 
 def log_expected_count(words: Tensor, tries: int, vocabulary_size: int) -> Tensor:
@@ -188,18 +180,37 @@ def log_expected_count(words: Tensor, tries: int, vocabulary_size: int) -> Tenso
     return torch.log(-torch.expm1(tries * torch.log1p(-p)))
 
 
-def _places(drawn: Tensor, targets: Tensor) -> Tensor:
+def _indices_in(drawn: Tensor, targets: Tensor) -> Tensor:
     """Where each target stands in the sample; S, one past its end, if it does not."""
-    place = torch.searchsorted(drawn, targets)
-    return torch.where(drawn[place.clamp(max=len(drawn) - 1)] == targets, place, len(drawn))
+    index = torch.searchsorted(drawn, targets)
+    return torch.where(drawn[index.clamp(max=len(drawn) - 1)] == targets, index, len(drawn))
+
+
+def _cross_entropy(
+    h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None, *, plain: bool
+) -> Tensor:
+    if plain:
+        return plain_cross_entropy(h, weight, bias, targets, own)
+    loss: Tensor = _CrossEntropy.apply(h.to(weight.dtype), weight, bias, targets, own)  # type: ignore[no-untyped-call]
+    return loss
+
+
+def plain_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None) -> Tensor:
+    """- sum_n log softmax(W h_n + b)[target_n]; targets are rows of the weight.
+
+    With `own`, (N,), the targets' own logits stand in one more column, and `targets` says which row of the weight each
+    must not meet: that of the target itself, or one past the end for none.
+    """
+    logits, V = F.linear(h, weight, bias), len(bias)  # (N, V)
+    if own is not None:
+        itself = targets[:, None] == torch.arange(V, device=h.device)
+        logits = torch.cat([logits.masked_fill(itself, -math.inf), own[:, None]], dim=1)  # (N, V + 1)
+        targets = torch.full_like(targets, V)
+    return F.cross_entropy(logits, targets, reduction="sum")
 
 
 class _CrossEntropy(Function):
-    """Loss and gradients in one go, chunk by chunk.
-
-    Without `own`, targets are rows of the weight. With `own`, the targets' own logits stand in one more column, and
-    `targets` says which row of the weight each must not meet.
-    """
+    """`plain_cross_entropy` and its gradients in one go, chunk by chunk, so that never all N × V logits exist."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None) -> Tensor:
@@ -229,11 +240,6 @@ class _CrossEntropy(Function):
     def backward(ctx: Any, d_loss: Tensor) -> tuple[Tensor | None, ...]:
         d_h, d_weight, d_bias, d_own = ctx.saved_tensors
         return d_h * d_loss, d_weight * d_loss, d_bias * d_loss, None, None if d_own is None else d_own * d_loss
-
-
-def _cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None) -> Tensor:
-    loss: Tensor = _CrossEntropy.apply(h.to(weight.dtype), weight, bias, targets, own)  # type: ignore[no-untyped-call]
-    return loss
 
 
 def _into_gradient_(logits: Tensor, columns: Tensor) -> Tensor:
