@@ -76,15 +76,9 @@ class Engine:
         return self._filled(x, lengths, self.bilm.zero_state(len(lengths)), zero=True, ends=False)
 
     def _filled(self, x: Tensor, lengths: Sequence[int], state: State, *, zero: bool, ends: bool) -> Tensor:
+        """Each direction of each group of sentences is a job, which fills its own part of the outputs and the state."""
         outputs = x.new_zeros(self.bilm.config.layers + 1, len(x), 2, self.bilm.config.projection)
         outputs[0] = x[:, None]
-        side_by_side(self._jobs(lengths, outputs, state, zero=zero, ends=ends))
-        return outputs.flatten(2)
-
-    def _jobs(
-        self, lengths: Sequence[int], outputs: Tensor, state: State, *, zero: bool, ends: bool
-    ) -> list[Callable[[], None]]:
-        """Each direction of each group of sentences, which fill their own parts of the outputs and the state."""
         jobs: list[Callable[[], None]] = []
         first = start = 0
         for group in _groups(lengths, most=torch.get_num_threads() // 2):
@@ -93,7 +87,8 @@ class Engine:
             packing, own = pack(group, ends=ends), State(state.h[:, :, rows], state.c[:, :, rows])
             for direction, stack in enumerate(self.prepared.stacks):
                 jobs.append(partial(self._run, direction, stack, packing, outputs[:, columns], own, zero=zero))
-        return jobs
+        side_by_side(jobs)
+        return outputs.flatten(2)
 
     def _run(
         self, direction: int, stack: list[FastLayer], packing: Packing, outputs: Tensor, state: State, *, zero: bool

@@ -1,7 +1,7 @@
 """The token encoder made fast for inference: convolutions by table look-up, highways with packed weights."""
 
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -14,14 +14,15 @@ from elmokit.model.tokens import CharacterCnn, Highway, TokenEncoder
 LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutions themselves
 
 
-class Filter(NamedTuple):
-    """The filters of one width: what each character adds to each of them, at each position in the window."""
+class Filter:
+    """The filters of one width as a table of what each character adds to each, at each position in the window."""
 
-    table: Tensor
-    """(width * alphabet, count)"""
-    offsets: Tensor
-    """(width,) where each position's part of the table begins"""
-    bias: Tensor
+    def __init__(self, characters: Tensor, convolution: nn.Conv1d) -> None:
+        table = torch.einsum("ce,new->wcn", characters, convolution.weight.detach())  # (width, alphabet, count)
+        assert convolution.bias is not None
+        self.bias = convolution.bias.detach()
+        self.offsets = torch.arange(table.shape[0]) * table.shape[1]  # (width,) where each position's part begins
+        self.table = table.reshape(-1, table.shape[2]).contiguous()  # (width * alphabet, count)
 
     def __call__(self, char_ids: Tensor) -> Tensor:
         """Each filter's maximum over the word: (N, C) → (N, count)."""
@@ -31,11 +32,12 @@ class Filter(NamedTuple):
         return sums.view(*windows.shape[:2], -1).amax(dim=1) + self.bias
 
 
-class FastHighway(NamedTuple):
-    """Both matrices of a `Highway` as one."""
+class FastHighway:
+    """Both matrices of a highway as one."""
 
-    both: Linear
-    bias: Tensor
+    def __init__(self, highway: Highway, precision: Precision) -> None:
+        self.both = make_linear(torch.cat([highway.gate.weight, highway.transform.weight]).detach(), precision)
+        self.bias = torch.cat([highway.gate.bias, highway.transform.bias]).detach()
 
     def __call__(self, x: Tensor) -> Tensor:
         gate, transform = self.both(x, self.bias).chunk(2, dim=-1)
@@ -52,7 +54,7 @@ class FastTokens:
         self.projection: Linear | None = None
         if encoder.characters is not None:
             self.filters = _filters(encoder.characters)
-            self.highways = [_highway(cast(Highway, one), precision) for one in encoder.characters.highways]
+            self.highways = [FastHighway(cast(Highway, one), precision) for one in encoder.characters.highways]
         if encoder.projection is not None:
             self.projection = make_linear(encoder.projection.weight.detach(), precision)
 
@@ -99,16 +101,4 @@ def _filters(cnn: CharacterCnn) -> list[Filter]:
     columns = sum(conv.out_channels * conv.kernel_size[0] for conv in convolutions)
     if 4 * columns * cnn.embedding.num_embeddings > LARGEST_TABLES:
         return []
-    return [_filter(cnn.embedding.weight.detach(), conv) for conv in convolutions]
-
-
-def _filter(characters: Tensor, convolution: nn.Conv1d) -> Filter:
-    table = torch.einsum("ce,new->wcn", characters, convolution.weight.detach())  # (width, alphabet, count)
-    offsets = torch.arange(table.shape[0]) * table.shape[1]
-    assert convolution.bias is not None
-    return Filter(table.reshape(-1, table.shape[2]).contiguous(), offsets, convolution.bias.detach())
-
-
-def _highway(highway: Highway, precision: Precision) -> FastHighway:
-    weight = torch.cat([highway.gate.weight, highway.transform.weight]).detach()
-    return FastHighway(make_linear(weight, precision), torch.cat([highway.gate.bias, highway.transform.bias]).detach())
+    return [Filter(cnn.embedding.weight.detach(), conv) for conv in convolutions]

@@ -13,7 +13,7 @@ from elmokit.config import ModelConfig
 from elmokit.model.bilm import BiLM, State, run_stack
 from elmokit.model.dropout import dropout
 from elmokit.model.recurrent import RecurrentLayer, plain_stream
-from elmokit.model.softmax import AdaptiveSoftmax, FullSoftmax, make_softmax
+from elmokit.model.softmax import make_softmax
 from elmokit.model.threads import side_by_side
 
 SOFTMAX = "softmax."
@@ -56,7 +56,7 @@ class LanguageModel(nn.Module):
         self.config = config
         with _Undrawn() if torch.empty(0).is_meta else nullcontext():
             self.bilm = BiLM(config)
-            self.softmax = _softmax(config)
+            self.softmax = make_softmax(config.softmax, config.projection) if config.softmax else None
 
     def weights(self) -> dict[str, Tensor]:
         """Every weight by the name it has on disk."""
@@ -141,19 +141,17 @@ class LanguageModel(nn.Module):
 
     @torch.no_grad()
     def log_likelihoods(self, top: Tensor, ids: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """log p(t_k | t_1, …, t_k-1) of all but a sentence's first token; log p(t_k | t_k+1, …, t_N) of all but its last.
+        """log p(t_k | t_1, …, t_k-1) and log p(t_k | t_k+1, …, t_N), (N - B,) each, of sentences with their bounds.
 
-        `top`, (N, 2P), is the last layer of sentences with their bounds, end to end, and `ids`, (N,), are their words.
+        `top`, (N, 2P), is their last layer, end to end, and `ids`, (N,), their words. The first token of a sentence is
+        predicted backwards alone, the last forwards alone.
         """
         assert self.softmax is not None
-        first = torch.zeros(len(ids) + 1, dtype=torch.bool, device=ids.device)
-        first[torch.tensor([0, *lengths], device=ids.device).cumsum(0)] = True
-        follows = ~first[1:-1]  # whether a token follows the one before it in its sentence
+        sentence = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(ids.device)  # (N,)
+        within = sentence[1:] == sentence[:-1]  # pairs of tokens side by side
         forward, backward = top.chunk(2, dim=-1)
-        return (
-            self.softmax.log_likelihood(forward[:-1][follows], ids[1:][follows]),
-            self.softmax.log_likelihood(backward[1:][follows], ids[:-1][follows]),
-        )
+        after = self.softmax.log_likelihood(forward[:-1][within], ids[1:][within])
+        return after, self.softmax.log_likelihood(backward[1:][within], ids[:-1][within])
 
 
 class _Undrawn(TorchFunctionMode):
@@ -166,12 +164,3 @@ class _Undrawn(TorchFunctionMode):
         if function.__name__ in DRAWING:
             return args[0] if args else kwargs["tensor"]
         return function(*args, **kwargs)
-
-
-def _softmax(config: ModelConfig) -> FullSoftmax | AdaptiveSoftmax | None:
-    if (softmax := config.softmax) is None:
-        return None
-    cutoffs = [cutoff for cutoff in softmax.cutoffs if cutoff < softmax.size]
-    kind = "full" if softmax.kind == "adaptive" and not cutoffs else softmax.kind
-    samples = min(softmax.samples, softmax.size - 1)
-    return make_softmax(kind, softmax.size, config.projection, samples=samples, cutoffs=cutoffs)

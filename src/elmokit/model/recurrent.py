@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
 from elmokit.model.linear import Linear, Precision, make_linear
-from elmokit.model.lstm_training import run_lstm
+from elmokit.model.lstm_training import LstmStream, bound
 
 WINDOW_ROWS = 256  # rows whose input gates are computed at once: enough for full speed, and memory stays bounded
 
@@ -34,11 +34,7 @@ class RecurrentLayer(nn.Module):
         # within the reach of a reset gate the last output has a bias of its own
         self.candidate_bias = nn.Parameter(torch.zeros(config.hidden)) if "reset" in self.cell.gates else None
         self.projection = nn.Parameter(torch.empty(config.projection, config.hidden)) if config.projected else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start as TensorFlow's LSTM cell does: Glorot's uniform range for the matrices, zero biases."""
-        nn.init.xavier_uniform_(self.weight)
+        nn.init.xavier_uniform_(self.weight)  # as TensorFlow's LSTM cell starts, with zero biases
         if self.projection is not None:
             nn.init.xavier_uniform_(self.projection)
 
@@ -116,9 +112,13 @@ def plain_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: T
 
 
 def lstm_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Outputs:
-    """`plain_stream` for an LSTM, as one function with a backward run of its own."""
-    weights = layer.weight, layer.gate_bias(), layer.projection
-    outputs, last_c = run_lstm(x, h, c, _kept(x, keep), *weights, layer.cell_clip, layer.projection_clip)
+    """`plain_stream` for an LSTM, as one function with a backward run of its own; under autocast, of 16 bits."""
+    device = x.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else layer.weight.dtype
+    clips = bound(layer.cell_clip, dtype), bound(layer.projection_clip, dtype)
+    given = (x, h, c, _kept(x, keep), layer.weight, layer.gate_bias(), layer.projection)
+    narrowed = (None if part is None else part.to(dtype) for part in given)
+    outputs, last_c = LstmStream.apply(clips, *narrowed)  # type: ignore[no-untyped-call]
     return outputs, outputs[-1], last_c
 
 

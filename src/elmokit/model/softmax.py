@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -10,25 +10,12 @@ from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional as F
 
+from elmokit.config import SoftmaxConfig
 from elmokit.errors import ConfigError, DataError
 
-SoftmaxKind = Literal["full", "sampled", "adaptive"]
 Generator = torch.Generator | None
 CHUNK = 2**21  # logits that exist at once: about the speed of all at once, or better
 LEAST_ROWS = 64  # fewer at once and the weights are read too often for a large vocabulary
-
-
-class Softmax(Protocol):
-    """A distribution over V words from an output of a direction, width P."""
-
-    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:
-        """The negative log likelihood of the targets, (N,), after h, (N, P): in nats, summed, to be differentiated."""
-
-    def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The exact log probability of each target, (N,), without gradients and never all N × V at once."""
-
-    def log_probabilities(self, h: Tensor) -> Tensor:
-        """The log probability of every word, (N, V), for a few rows."""
 
 
 class FullSoftmax(nn.Module):
@@ -42,11 +29,13 @@ class FullSoftmax(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
     def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:  # noqa: ARG002
+        """The negative log likelihood of the targets, (N,), after h, (N, P): in nats, summed, to be differentiated."""
         _check_targets(targets, len(self.bias))
         return _cross_entropy(h, self.weight, self.bias, targets, plain=plain)
 
     @torch.no_grad()
     def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
+        """The exact log probability of each target, (N,), without gradients and never all N × V at once."""
         _check_targets(targets, len(self.bias))
         result = h.new_empty(len(h))
         for rows in _chunks(len(h), len(self.bias)):
@@ -55,6 +44,7 @@ class FullSoftmax(nn.Module):
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:
+        """The log probability of every word, (N, V), for a few rows."""
         return F.linear(h, self.weight, self.bias).log_softmax(dim=-1)
 
 
@@ -140,17 +130,17 @@ class AdaptiveSoftmax(nn.Module):
             yield cast(FullSoftmax, tail), rows, project(h[rows]), targets[rows] - low
 
 
-def make_softmax(
-    kind: SoftmaxKind, vocabulary_size: int, width: int, *, samples: int, cutoffs: Sequence[int]
-) -> FullSoftmax | SampledSoftmax | AdaptiveSoftmax:
-    """The output layer of that kind; samples and cutoffs count for the kind that has them."""
-    if kind == "full":
-        return FullSoftmax(vocabulary_size, width)
-    if kind == "sampled":
-        return SampledSoftmax(vocabulary_size, width, samples)
-    if kind == "adaptive":
-        return AdaptiveSoftmax(vocabulary_size, width, cutoffs)
-    raise ConfigError(f"unknown softmax {kind!r}: it is 'full', 'sampled' or 'adaptive'")
+Softmax = FullSoftmax | AdaptiveSoftmax
+
+
+def make_softmax(config: SoftmaxConfig, width: int) -> Softmax:
+    """The output layer for a direction's outputs of this width."""
+    cutoffs = [cutoff for cutoff in config.cutoffs if cutoff < config.size]
+    if config.kind == "adaptive" and cutoffs:
+        return AdaptiveSoftmax(config.size, width, cutoffs)
+    if config.kind == "sampled":
+        return SampledSoftmax(config.size, width, min(config.samples, config.size - 1))
+    return FullSoftmax(config.size, width)
 
 
 class DrawnWords(NamedTuple):
