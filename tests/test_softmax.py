@@ -263,6 +263,11 @@ def test_bad_settings_are_named(kind, setting, says):
         FullSoftmax(0, P)
 
 
+def test_an_unknown_kind():
+    with pytest.raises(ConfigError, match="unknown softmax 'hierarchical'"):
+        SoftmaxConfig(kind="hierarchical")
+
+
 def test_a_small_vocabulary_needs_no_clusters_and_few_samples():
     small = {kind: make_softmax(replace(config, size=5), P) for kind, config in CONFIGS.items()}
     assert {kind: type(softmax) for kind, softmax in small.items()} == {
