@@ -62,8 +62,8 @@ class TestStateless:
         expected = [elmo.embed([sentence])[0] for sentence in sentences]
         order = list(range(len(sentences)))
         random.shuffle(order)
-        found = elmo.embed([sentences[place] for place in order])
-        assert_same(found, [expected[place] for place in order])
+        found = elmo.embed([sentences[index] for index in order])
+        assert_same(found, [expected[index] for index in order])
 
 
 class TestLayers:

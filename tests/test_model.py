@@ -85,7 +85,7 @@ def test_padding_windows_count_in_the_maximum():
         cnn.embedding.weight[cnn.pad] = 1
         cnn.convolutions[2].weight.fill_(1)
         cnn.convolutions[2].bias.zero_()
-        cnn.highways = torch.nn.ModuleList()
+        cnn.highways = torch.nn.Sequential()
         ids = torch.from_numpy(character_encoder(CHARACTERS).encode(["a" * 30]))
         assert cnn(ids)[0, -1] == cnn.fast(ids)[0, -1] == 5 * CHARACTERS.dim
 

@@ -12,6 +12,7 @@ from elmokit.model.recurrent import RecurrentLayer
 from elmokit.model.tokens import TokenEncoder
 
 Layer = TypeVar("Layer")
+Drop = Callable[[Tensor], Tensor] | None
 Stacks = tuple[list[RecurrentLayer], list[RecurrentLayer]]
 
 
@@ -59,34 +60,28 @@ class BiLM(nn.Module):
         orders = packing.forward, packing.backward
         runs = zip(self.stacks, orders, state.h, state.c, strict=True)
         directions = [self._direction(x, stack, order, packing.batch_sizes, h, c) for stack, order, h, c in runs]
-        layers, last_h, last_c = zip(*directions, strict=True)
-        return torch.cat(layers, dim=-1), State(torch.stack(last_h), torch.stack(last_c))
+        layers, last = zip(*directions, strict=True)
+        return torch.cat(layers, dim=-1), State(*map(torch.stack, zip(*last, strict=True)))
 
     def _direction(
         self, x: Tensor, stack: list[RecurrentLayer], order: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """One direction's layers, (L + 1, N, P), and its last h, (L, B, P), and c, (L, B, D)."""
-        last_h, last_c = [], []
+    ) -> tuple[Tensor, State]:
+        """One direction's layers, (L + 1, N, P), and its last state, (L, B, …)."""
+        ends = []
 
         def run(level: int, layer: RecurrentLayer, x: Tensor) -> Tensor:
             output: Tensor
-            output, end_h, end_c = layer(x, batch_sizes, h[level], c[level])
-            last_h.append(end_h)
-            last_c.append(end_c)
+            output, *end = layer(x, batch_sizes, h[level], c[level])
+            ends.append(end)
             return output
 
         outputs = run_stack(stack, x[order], run, residual=self.config.residual)
-        layers = torch.stack([x, *(_unpack(output, order) for output in outputs)])
-        return layers, torch.stack(last_h), torch.stack(last_c)
+        layers = torch.stack([x, *(torch.empty_like(x).index_copy(0, order, output) for output in outputs)])
+        return layers, State(*map(torch.stack, zip(*ends, strict=True)))
 
 
 def run_stack(
-    stack: Sequence[Layer],
-    x: Tensor,
-    run: Callable[[int, Layer, Tensor], Tensor],
-    *,
-    residual: bool,
-    drop: Callable[[Tensor], Tensor] | None = None,
+    stack: Sequence[Layer], x: Tensor, run: Callable[[int, Layer, Tensor], Tensor], *, residual: bool, drop: Drop = None
 ) -> Iterator[Tensor]:
     """What each layer of one direction puts out: h_1 = layer_1(x), h_j = layer_j(h_j-1) + h_j-1.
 
@@ -130,9 +125,3 @@ def pack(lengths: Sequence[int], device: torch.device | str = "cpu", *, ends: bo
         batch_sizes=batch_sizes.tolist(),
         last_rows=torch.from_numpy(step_starts[steps - 1] + np.arange(len(length))).to(device),
     )
-
-
-def _unpack(packed: Tensor, order: Tensor) -> Tensor:
-    flat = torch.empty_like(packed)
-    flat[order] = packed
-    return flat

@@ -143,12 +143,8 @@ class TokenCache:
 
     def _keep(self, words: list[str], vectors: Tensor) -> None:
         kept = [index for index, word in enumerate(words) if len(word) <= LONGEST_KEY][: self.capacity]
+        for index in kept:  # a free row, or that of the word not used for longest
+            full = len(self.rows) == self.capacity
+            self.rows[words[index]] = self.rows.popitem(last=False)[1] if full else len(self.rows)
         if kept:
-            self.table[[self._row(words[index]) for index in kept]] = vectors[kept]
-
-    def _row(self, word: str) -> int:
-        """A row for a new word: a free one, or that of the word not used for longest."""
-        full = len(self.rows) == self.capacity
-        row = self.rows.popitem(last=False)[1] if full else len(self.rows)
-        self.rows[word] = row
-        return row
+            self.table[[self.rows[words[index]] for index in kept]] = vectors[kept]

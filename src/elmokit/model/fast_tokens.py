@@ -52,11 +52,16 @@ class FastTokens:
         self.filters: list[Filter] = []
         self.highways: list[FastHighway] = []
         self.projection: Linear | None = None
-        if encoder.characters is not None:
-            self.filters = _filters(encoder.characters)
-            self.highways = [FastHighway(cast(Highway, one), precision) for one in encoder.characters.highways]
+        self.bias: Tensor | None = None
+        if (cnn := encoder.characters) is not None:
+            characters, banks = cnn.embedding.weight.detach(), cast(list[nn.Conv1d], list(cnn.convolutions))
+            columns = sum(bank.out_channels * bank.kernel_size[0] for bank in banks)
+            if 4 * columns * len(characters) <= LARGEST_TABLES:
+                self.filters = [Filter(characters, bank) for bank in banks]
+            self.highways = [FastHighway(cast(Highway, one), precision) for one in cnn.highways]
         if encoder.projection is not None:
             self.projection = make_linear(encoder.projection.weight.detach(), precision)
+            self.bias = encoder.projection.bias
 
     def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
         """The words' vectors, (N, P); words of like length are computed together."""
@@ -78,27 +83,14 @@ class FastTokens:
         if self.encoder.characters is not None and char_ids is not None:
             features.append(self._characters(self.encoder.characters, char_ids[group]))
         x = torch.cat(features, dim=-1)  # (N, features)
-        if self.projection is None:
-            return x
-        assert self.encoder.projection is not None
-        return self.projection(x, self.encoder.projection.bias)
+        return x if self.projection is None else self.projection(x, self.bias)
 
     def _characters(self, cnn: CharacterCnn, char_ids: Tensor) -> Tensor:
         char_ids = cnn.crop(char_ids)
         if self.filters:
-            x = torch.cat([bank(char_ids) for bank in self.filters], dim=-1)
-            x = cnn.activation(x)
+            x = cnn.activation(torch.cat([bank(char_ids) for bank in self.filters], dim=-1))
         else:
             x = cnn.filtered(char_ids, [torch.arange(len(char_ids))])
         for highway in self.highways:
             x = highway(x)
         return x
-
-
-def _filters(cnn: CharacterCnn) -> list[Filter]:
-    """The convolutions as tables, unless these would be too large."""
-    convolutions = cast(list[nn.Conv1d], list(cnn.convolutions))
-    columns = sum(conv.out_channels * conv.kernel_size[0] for conv in convolutions)
-    if 4 * columns * cnn.embedding.num_embeddings > LARGEST_TABLES:
-        return []
-    return [Filter(cnn.embedding.weight.detach(), conv) for conv in convolutions]

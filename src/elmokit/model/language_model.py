@@ -35,15 +35,17 @@ class Step(NamedTuple):
     """Where the words of a sampled softmax come from."""
 
 
+Steps = tuple[Step, Step]  # forward, backward
+
+
 class Result(NamedTuple):
     """What one direction made of a step."""
 
     loss: float
     """Summed over its targets, in nats; of the sample, for a sampled softmax."""
     targets: int
-    h: Tensor
-    """(L, B, P) the state to go on from."""
-    c: Tensor
+    last: State
+    """The state to go on from, (L, B, …)."""
     gradients: tuple[Tensor, ...]
     """Of the distinct words' vectors, then of the direction's own weights, then of the softmax's."""
 
@@ -71,7 +73,7 @@ class LanguageModel(nn.Module):
         rest = {name: weight for name, weight in weights.items() if not name.startswith(SOFTMAX)}
         self.bilm.load_state_dict(rest, assign=True)
 
-    def loss(self, vectors: Tensor, steps: tuple[Step, Step], state: State, *, dropout: float = 0.0) -> Tensor:
+    def loss(self, vectors: Tensor, steps: Steps, state: State, *, dropout: float = 0.0) -> Tensor:
         """The paper's joint objective, in nats, which torch differentiates as it stands:
 
         - sum_k log p(t_k | t_1, …, t_k-1; Θx, Θforward, Θs) + log p(t_k | t_k+1, …, t_N; Θx, Θbackward, Θs)
@@ -100,18 +102,10 @@ class LanguageModel(nn.Module):
         *_, top = run_stack(self.bilm.stacks[direction], x, run, residual=self.config.residual, drop=drop)
         real = step.targets >= 0
         loss = self.softmax.loss(drop(top)[real], step.targets[real], step.samples, plain=plain)
-        h, c = zip(*ends, strict=True)
-        return loss, State(torch.stack(h), torch.stack(c))
+        return loss, State(*map(torch.stack, zip(*ends, strict=True)))
 
     def backpropagate(
-        self,
-        vectors: Tensor,
-        steps: tuple[Step, Step],
-        state: State,
-        *,
-        dropout: float,
-        scale: float,
-        autocast: bool = False,
+        self, vectors: Tensor, steps: Steps, state: State, *, dropout: float, scale: float, autocast: bool = False
     ) -> tuple[list[Result], State]:
         """Gradients of scale * `loss` into every weight's `grad`, in its fast form: the directions side by side.
 
@@ -123,7 +117,7 @@ class LanguageModel(nn.Module):
             with torch.autocast(vectors.device.type, torch.bfloat16, enabled=autocast):
                 loss, last = self.direction_loss(direction, own, step, state, dropout, plain=False)
                 gradients = torch.autograd.grad(loss * scale, [own, *weights])
-            return Result(loss.item(), int((step.targets >= 0).sum()), *last, gradients)
+            return Result(loss.item(), int((step.targets >= 0).sum()), last, gradients)
 
         results = side_by_side([partial(run, direction) for direction in range(2)], gradients=True)
         if vectors.requires_grad:
@@ -131,7 +125,7 @@ class LanguageModel(nn.Module):
         for direction, result in enumerate(results):
             for weight, gradient in zip(self._weights_of(direction), result.gradients[1:], strict=True):
                 weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
-        return results, State(torch.stack([r.h for r in results]), torch.stack([r.c for r in results]))
+        return results, State(*map(torch.stack, zip(*(result.last for result in results), strict=True)))
 
     def _weights_of(self, direction: int) -> list[nn.Parameter]:
         """What a direction trains besides the token encoder; frozen weights are left out."""

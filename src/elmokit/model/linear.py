@@ -92,7 +92,7 @@ class Int8Linear:
 
 
 def make_linear(weight: Tensor, precision: Precision) -> Linear:
-    """The weight made ready in the fastest way that this machine has."""
+    """The weight made ready in the fastest form that this machine has."""
     if precision == "fp32" or weight.numel() < INT8_LEAST:
         return PackedLinear(weight) if torch.backends.mkldnn.is_available() else PlainLinear(weight)
     try:

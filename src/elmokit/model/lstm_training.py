@@ -168,7 +168,8 @@ def _run_backward(tape: _Tape, weights: _Weights, d_outputs: Tensor, d_last_c: T
         torch.mul(d_c, g, out=d_i)
         torch.mul(d_c, tape.cells[t - 1] if t else tape.first_c, out=d_f)
         torch.mul(d_c, i, out=d_g)
-        _sigmoid_backward_(d_gates[t, :, : 3 * D], tape.gates[t, :, : 3 * D])
+        d_sigmoids = d_gates[t, :, : 3 * D]
+        aten.sigmoid_backward.grad_input(d_sigmoids, tape.gates[t, :, : 3 * D], grad_input=d_sigmoids)
         _tanh_backward_(d_g, g)
         d_c.mul_(f)
         d_h = torch.mm(d_gates[t], weights.recurrent).mul_(tape.keep[t])  # (B, P)
@@ -178,10 +179,6 @@ def _run_backward(tape: _Tape, weights: _Weights, d_outputs: Tensor, d_last_c: T
 def _tanh(x: Tensor, one: Tensor, *, out: Tensor) -> Tensor:
     """tanh(x) = 1 - 2 sigmoid(-2x)."""
     return torch.sub(one, torch.mul(x, -2, out=out).sigmoid_(), alpha=2, out=out)
-
-
-def _sigmoid_backward_(gradient: Tensor, result: Tensor) -> None:
-    aten.sigmoid_backward.grad_input(gradient, result, grad_input=gradient)
 
 
 def _tanh_backward_(gradient: Tensor, result: Tensor) -> Tensor:

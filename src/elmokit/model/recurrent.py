@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from elmokit.config import ModelConfig
 from elmokit.model.linear import Linear, Precision, make_linear
 from elmokit.model.lstm_training import LstmStream, bound
 
+Outputs = tuple[Tensor, Tensor, Tensor]  # and the last h and c
 WINDOW_ROWS = 256  # rows whose input gates are computed at once: enough for full speed, and memory stays bounded
 
 
@@ -46,9 +47,7 @@ class RecurrentLayer(nn.Module):
         constant[self.cell.gates.index("forget")] = self.forget_bias
         return self.bias + constant.flatten()
 
-    def forward(
-        self, inputs: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, inputs: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor) -> Outputs:
         """The outputs, (N, P), and each sentence's last h, (B, P), and c, (B, D), over packed sentences."""
         gates, recurrent = self.input_gates(inputs), self.weight[:, self.input_size :]
         outputs, ended_h, ended_c = [], [], []
@@ -96,9 +95,6 @@ def clip(x: Tensor, bound: float | None) -> Tensor:
     return x if bound is None or math.isinf(bound) else x.clamp(-bound, bound)
 
 
-Outputs = tuple[Tensor, Tensor, Tensor]
-
-
 def plain_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Outputs:
     """The outputs, (T, B, P), the last h, (B, P), and the last c, (B, D), of a layer over x, (T, B, input).
 
@@ -127,25 +123,20 @@ def _kept(x: Tensor, keep: Tensor | None) -> Tensor:
     return x.new_ones(*x.shape[:2], 1) if keep is None else (keep != 0).to(x.dtype)[:, :, None]
 
 
-class FastLayer(Protocol):
-    """A layer made ready for inference."""
-
-    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor, /) -> Tensor:
-        """The outputs, (N, P), from h, (B, P), None for zeros, and c, (B, D), which becomes each sentence's last."""
+# The outputs, (N, P), from x, batch sizes, h, (B, P), None for zeros, and c, (B, D), which becomes each sentence's last
+FastLayer = Callable[[Tensor, Sequence[int], Tensor | None, Tensor], Tensor]
 
 
-class PlainLayer(NamedTuple):
-    """A layer run as the module itself runs it; there is no int8 for it."""
+def plain_layer(layer: RecurrentLayer, _precision: Precision) -> FastLayer:
+    """The layer run as the module itself runs it; there is no int8 for it."""
 
-    layer: RecurrentLayer
-    precision: Precision
-
-    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor, /) -> Tensor:
+    def run(x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor) -> Tensor:
         outputs: Tensor
-        h = c.new_zeros(len(c), self.layer.output_size) if h is None else h
-        outputs, _, last_c = self.layer(x, batch_sizes, h, c)
+        outputs, _, last_c = layer(x, batch_sizes, c.new_zeros(len(c), layer.output_size) if h is None else h, c)
         c.copy_(last_c)
         return outputs
+
+    return run
 
 
 class FastLstm:
@@ -160,7 +151,9 @@ class FastLstm:
         weight, bias = layer.weight.detach().clone(), layer.gate_bias().detach().clone()
         weight[candidate] *= 2
         bias[candidate] *= 2
-        self.layer, self.bias = layer, bias
+        self.output_size, self.bias = layer.output_size, bias
+        self.doubled_clip = 2 * (layer.cell_clip or math.inf)
+        self.projection_clip = layer.projection_clip or math.inf
         self.input = make_linear(weight[:, : layer.input_size], precision)
         self.recurrent = make_linear(weight[:, layer.input_size :], precision)
         self.minus_projection: Linear | None = None
@@ -168,7 +161,7 @@ class FastLstm:
             self.minus_projection = make_linear(-layer.projection.detach(), precision)
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor, /) -> Tensor:
-        outputs = x.new_empty(len(x), self.layer.output_size)
+        outputs = x.new_empty(len(x), self.output_size)
         c.mul_(2)
         done = 0
         if h is None:
@@ -195,16 +188,11 @@ class FastLstm:
     def _step(self, gates: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
         """One time step of the sentences still running; the new outputs."""
         i, f, o, g = gates.sigmoid_().chunk(4, dim=-1)
-        doubled.mul_(f).addcmul_(i, g, value=4).sub_(i, alpha=2)
-        if self.layer.cell_clip is not None:
-            doubled.clamp_(-2 * self.layer.cell_clip, 2 * self.layer.cell_clip)
+        doubled.mul_(f).addcmul_(i, g, value=4).sub_(i, alpha=2).clamp_(-self.doubled_clip, self.doubled_clip)
         minus_m = torch.addcmul(o, o, torch.sigmoid(doubled, out=g), value=-2, out=g)
         if self.minus_projection is None:
             return torch.neg(minus_m, out=out)
-        if self.layer.projection_clip is None:
-            return out.copy_(self.minus_projection(minus_m))
-        bound = self.layer.projection_clip
-        return torch.clamp(self.minus_projection(minus_m), -bound, bound, out=out)
+        return torch.clamp(self.minus_projection(minus_m), -self.projection_clip, self.projection_clip, out=out)
 
 
 def _windows(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -234,5 +222,5 @@ class Cell(NamedTuple):
 
 CELLS: dict[Literal["lstm", "gru"], Cell] = {
     "lstm": Cell(("input", "forget", "output", "candidate"), lstm_step, lstm_stream, FastLstm),
-    "gru": Cell(("reset", "update", "candidate"), gru_step, plain_stream, PlainLayer),
+    "gru": Cell(("reset", "update", "candidate"), gru_step, plain_stream, plain_layer),
 }

@@ -86,7 +86,9 @@ class AdaptiveSoftmax(nn.Module):
 
     def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int], *, div_value: int = 2) -> None:
         super().__init__()
-        _check_cutoffs(cutoffs, vocabulary_size)
+        if not cutoffs or list(cutoffs) != sorted({*cutoffs}) or not 1 <= cutoffs[0] <= cutoffs[-1] < vocabulary_size:
+            limit = f"they rise from at least 1 to below the vocabulary's size, {vocabulary_size}"
+            raise ConfigError(f"cutoffs are {list(cutoffs)}: {limit}")
         if div_value < 1:
             raise ConfigError(f"div_value is {div_value}: it must be at least 1")
         self.edges = (*cutoffs, vocabulary_size)
@@ -207,8 +209,9 @@ class _CrossEntropy(Function):
         V, loss = len(bias), h.new_zeros(())
         d_h, d_weight, d_bias = torch.empty_like(h), torch.zeros_like(weight), torch.zeros_like(bias)
         d_own = None if own is None else torch.empty_like(own)
-        buffer = h.new_empty(min(len(h), _chunk_rows(V)), V if own is None else V + 1)
-        for rows in _chunks(len(h), V):
+        chunks = _chunks(len(h), V)
+        buffer = h.new_empty(len(h[chunks[0]]) if chunks else 0, V if own is None else V + 1)
+        for rows in chunks:
             logits = buffer[: len(h[rows])]
             torch.addmm(bias, h[rows], weight.t(), out=logits[:, :V])
             columns = targets[rows, None]
@@ -241,12 +244,8 @@ def _into_gradient_(logits: Tensor, columns: Tensor) -> Tensor:
     return (total.log() + top - own).sum()
 
 
-def _chunk_rows(classes: int) -> int:
-    return max(LEAST_ROWS, CHUNK // classes)
-
-
 def _chunks(n: int, classes: int) -> list[slice]:
-    rows = _chunk_rows(classes)
+    rows = max(LEAST_ROWS, CHUNK // classes)
     return [slice(start, start + rows) for start in range(0, n, rows)]
 
 
@@ -254,10 +253,3 @@ def _check_targets(targets: Tensor, size: int) -> None:
     wrong = targets[(targets < 0) | (targets >= size)]
     if len(wrong):
         raise DataError(f"target {int(wrong[0])} is no word of the vocabulary: its ids go from 0 to {size - 1}")
-
-
-def _check_cutoffs(cutoffs: Sequence[int], vocabulary_size: int) -> None:
-    if not cutoffs or list(cutoffs) != sorted({*cutoffs}) or not 1 <= cutoffs[0] <= cutoffs[-1] < vocabulary_size:
-        raise ConfigError(
-            f"cutoffs are {list(cutoffs)}: they rise from at least 1 to below the vocabulary's size, {vocabulary_size}"
-        )

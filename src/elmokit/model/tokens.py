@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +41,7 @@ class CharacterCnn(nn.Module):
         self.pad = encoder.pad
         self.embedding = nn.Embedding(encoder.size, config.dim)
         self.convolutions = nn.ModuleList(nn.Conv1d(config.dim, count, width) for width, count in config.filters)
-        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
+        self.highways = nn.Sequential(*(Highway(config.n_filters) for _ in range(config.highways)))
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         self.widest = max(width for width, _ in config.filters)
 
@@ -49,16 +49,11 @@ class CharacterCnn(nn.Module):
         """The words' features, (N, filters), from their character ids, (N, C)."""
         x = self.embedding(char_ids).transpose(1, 2)  # (N, E, C)
         maxima = [convolution(x).amax(dim=-1) for convolution in self.convolutions]  # each (N, count)
-        return self._through_highways(self.activation(torch.cat(maxima, dim=-1)))
+        return cast(Tensor, self.highways(self.activation(torch.cat(maxima, dim=-1))))
 
     def fast(self, char_ids: Tensor) -> Tensor:
         """What the module gives, by groups of words of like length, with little padding."""
-        return self._through_highways(self.filtered(char_ids, list(self.groups(char_ids))))
-
-    def _through_highways(self, x: Tensor) -> Tensor:
-        for highway in self.highways:
-            x = highway(x)
-        return x
+        return cast(Tensor, self.highways(self.filtered(char_ids, list(self.groups(char_ids)))))
 
     def filtered(self, char_ids: Tensor, groups: list[Tensor]) -> Tensor:
         """Each filter's maximum over the word, activated: (N, C) → (N, filters)."""
