@@ -1,4 +1,4 @@
-"""Small real models and the places of the data."""
+"""Small real models and where the data is."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The fast way gives what the plain way gives."""
+"""The fast forms give what the plain ones give."""
 
 import copy
 import os
@@ -16,12 +16,12 @@ import elmokit.model.fast_tokens
 import elmokit.model.linear
 from elmokit.checkpoints import write_checkpoint
 from elmokit.errors import ConfigError
-from elmokit.model.cache import TokenCache
-from elmokit.model.engine import WINDOW_ROWS, Engine
+from elmokit.model.engine import Engine, TokenCache
 from elmokit.model.linear import Int8Linear, PackedLinear, PlainLinear
+from elmokit.model.recurrent import WINDOW_ROWS
 from elmokit.model.tokens import as_tensors
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}  # float32 sums in another order, and tanh by way of sigmoid
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}  # float32 sums in another order, and tanh in terms of sigmoid
 LENGTHS = [40, 17, 17, 5, 2, 1]
 LINEARS = [PlainLinear, PackedLinear, Int8Linear]
 PACKED = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
@@ -199,7 +199,7 @@ class TestCache:
         cache = self.make(3)
         for words in (["a", "b", "c"], ["a"], ["d"]):
             cache.lookup(words, lambda new: torch.ones(len(new), 4))
-        assert list(cache.places) == ["c", "a", "d"]
+        assert list(cache.rows) == ["c", "a", "d"]
         assert cache.table.shape == (3, 4)
 
     def test_more_words_at_once_than_it_holds(self):
@@ -207,7 +207,7 @@ class TestCache:
         words = [f"w{number}" for number in range(10)]
         rows = cache.lookup(words, lambda new: torch.arange(len(new)).float()[:, None].expand(-1, 4))
         assert rows[:, 0].tolist() == list(range(10))
-        assert len(cache.places) == 3
+        assert len(cache.rows) == 3
         again = cache.lookup(words, lambda new: torch.tensor([[float(word[1:])] * 4 for word in new]))
         assert again[:, 0].tolist() == list(range(10))
 

@@ -4,8 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig, WordConfig
-from elmokit.model.lstm_training import lstm_stream, stream
-from elmokit.model.recurrent import RecurrentLayer
+from elmokit.model.recurrent import RecurrentLayer, lstm_stream, plain_stream
 
 WORDS = WordConfig(size=1, dim=1)
 SETTINGS = {
@@ -35,7 +34,7 @@ def make_inputs(layer: RecurrentLayer) -> list[Tensor]:
     return [torch.randn(shape, generator=generator).to(layer.weight).requires_grad_() for shape in shapes]
 
 
-def plain_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None):
+def plain_loop(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None):
     outputs = []
     for t in range(len(x)):
         if keep is not None:
@@ -57,14 +56,14 @@ def results_and_gradients(run, layer: RecurrentLayer, keep: Tensor | None) -> li
 @pytest.mark.parametrize("name", SETTINGS)
 def test_outputs_states_and_gradients_are_those_of_the_plain_loop(name, keep):
     layer = make_layer(name)
-    found, expected = (results_and_gradients(run, layer, keep) for run in (lstm_stream, plain_stream))
+    found, expected = (results_and_gradients(run, layer, keep) for run in (lstm_stream, plain_loop))
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_in_single_precision_too(name):
     layer = make_layer(name, dtype=torch.float32)
-    found, expected = (results_and_gradients(run, layer, KEEP) for run in (lstm_stream, plain_stream))
+    found, expected = (results_and_gradients(run, layer, KEEP) for run in (lstm_stream, plain_loop))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)  # sums of tens of terms rounded at 6e-8
 
 
@@ -99,7 +98,7 @@ def test_at_the_bound_itself_the_gradient_passes_as_with_clamp(dtype):
     x, h, _ = make_inputs(layer)
     c = torch.tensor([[0.4, -0.4, 0.41, 0.2]] * B, dtype=dtype, requires_grad=True)
     found, expected = (
-        torch.autograd.grad(run(layer, x, h, c, None)[2].sum(), c)[0] for run in (lstm_stream, plain_stream)
+        torch.autograd.grad(run(layer, x, h, c, None)[2].sum(), c)[0] for run in (lstm_stream, plain_loop)
     )
     assert torch.equal(found, expected)
     assert found[0].tolist() == [1, 1, 0, 1]
@@ -112,9 +111,9 @@ def test_a_reset_is_a_run_of_its_own_from_a_zero_state(name, cell):
     x, h, c = make_inputs(layer)
     keep = torch.ones(T, B)
     keep[2] = 0
-    outputs, last_h, last_c = stream(layer, x, h, c, keep)
-    before, _, _ = stream(layer, x[:2], h, c)
-    after, own_h, own_c = stream(layer, x[2:], torch.zeros_like(h), torch.zeros_like(c))
+    outputs, last_h, last_c = layer.cell.stream(layer, x, h, c, keep)
+    before, _, _ = layer.cell.stream(layer, x[:2], h, c)
+    after, own_h, own_c = layer.cell.stream(layer, x[2:], torch.zeros_like(h), torch.zeros_like(c))
     torch.testing.assert_close((outputs, last_h, last_c), (torch.cat([before, after]), own_h, own_c))
     d_x, d_h, d_c = torch.autograd.grad(outputs[2:].sum(), [x, h, c])
     assert not d_x[:2].any()
@@ -126,16 +125,17 @@ def test_a_reset_is_a_run_of_its_own_from_a_zero_state(name, cell):
 def test_a_stream_cut_in_two_with_its_state_carried_is_the_whole_stream(cell):
     layer = make_layer("projected", cell=cell)
     x, h, c = make_inputs(layer)
-    whole = stream(layer, x, h, c, KEEP)
-    first, middle_h, middle_c = stream(layer, x[:3], h, c, KEEP[:3])
-    second, last_h, last_c = stream(layer, x[3:], middle_h.detach(), middle_c.detach(), KEEP[3:])
+    whole = layer.cell.stream(layer, x, h, c, KEEP)
+    first, middle_h, middle_c = layer.cell.stream(layer, x[:3], h, c, KEEP[:3])
+    second, last_h, last_c = layer.cell.stream(layer, x[3:], middle_h.detach(), middle_c.detach(), KEEP[3:])
     torch.testing.assert_close(whole, (torch.cat([first, second]), last_h, last_c))
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_gru_is_the_plain_loop(name):
-    layer = make_layer(name, cell="gru")
-    found, expected = (results_and_gradients(run, layer, KEEP) for run in (stream, plain_stream))
+def test_the_plain_stream_is_the_plain_loop(name, cell):
+    layer = make_layer(name, cell=cell)
+    found, expected = (results_and_gradients(run, layer, KEEP) for run in (plain_stream, plain_loop))
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -143,7 +143,7 @@ def test_the_gru_is_the_plain_loop(name):
 def test_a_stream_is_what_the_layer_computes_for_inference(cell):
     layer = make_layer("clips_bite", cell=cell)
     x, h, c = make_inputs(layer)
-    outputs, last_h, last_c = stream(layer, x, h, c)
+    outputs, last_h, last_c = layer.cell.stream(layer, x, h, c)
     flat, flat_h, flat_c = layer(x.flatten(0, 1), [B] * T, h, c)
     torch.testing.assert_close((outputs.flatten(0, 1), last_h, last_c), (flat, flat_h, flat_c))
 
@@ -154,17 +154,18 @@ def test_a_transposed_input_and_gradients_that_are_views():
     batch_first = x.detach().transpose(0, 1).contiguous().requires_grad_()
     outputs = lstm_stream(layer, batch_first.transpose(0, 1), h, c)[0].transpose(0, 1)
     (found,) = torch.autograd.grad(outputs.flatten(1).sum(), batch_first)
-    (expected,) = torch.autograd.grad(plain_stream(layer, x, h, c, None)[0].sum(), x)
+    (expected,) = torch.autograd.grad(plain_loop(layer, x, h, c, None)[0].sum(), x)
     torch.testing.assert_close(found.transpose(0, 1), expected)
 
 
-def test_under_autocast_the_layer_computes_in_sixteen_bits_and_its_gradients_are_in_32():
-    layer = make_layer("projected", dtype=torch.float32)
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_under_autocast_the_layer_computes_in_sixteen_bits_and_its_gradients_are_in_32(cell):
+    layer = make_layer("projected", cell=cell, dtype=torch.float32)
     x, h, c = make_inputs(layer)
-    expected = lstm_stream(layer, x, h, c, KEEP)[0]
+    expected = layer.cell.stream(layer, x, h, c, KEEP)[0]
     expected_gradient = torch.autograd.grad(expected.sum(), layer.weight)[0]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = lstm_stream(layer, x, h, c, KEEP)[0]
+        found = layer.cell.stream(layer, x, h, c, KEEP)[0]
         gradient = torch.autograd.grad(found.sum(), layer.weight)[0]
     assert found.dtype == torch.bfloat16
     assert gradient.dtype == torch.float32

@@ -4,11 +4,11 @@ import pytest
 import torch
 from conftest import BYTES, CHARACTERS, CONFIGS, random_elmo
 
+import elmokit.model.tokens
 from elmokit.config import ModelConfig, WordConfig, config_from_dict, config_to_dict
 from elmokit.errors import ConfigError
-from elmokit.model.bilm import BiLM
+from elmokit.model.bilm import BiLM, pack, run_stack
 from elmokit.model.mix import ScalarMix
-from elmokit.model.packing import pack
 from elmokit.model.tokens import CharacterCnn
 from elmokit.text.characters import character_encoder
 
@@ -39,16 +39,42 @@ def test_packing_refuses_unsorted_lengths():
         pack([1, 2])
 
 
+WORDS = ["a", "bank", "天气", "internationalisation", "x" * 60, "<S>", ""]
+
+
+@pytest.mark.parametrize("positions", [1, 40, 2048], ids="{} positions at a time".format)
 @pytest.mark.parametrize("name", ["bytes", "unicode", "few_characters"])
-def test_cropping_the_characters_changes_nothing(name):
+def test_the_fast_character_cnn_is_the_plain_one(name, positions, monkeypatch):
+    """Values and gradients, however words are grouped and whatever padding is cropped."""
+    monkeypatch.setattr(elmokit.model.tokens, "POSITIONS", positions)
     config = CONFIGS[name].characters
-    cnn = CharacterCnn(config).eval()
-    words = ["a", "bank", "天气", "internationalisation", "x" * 60, "<S>", ""]
-    char_ids = torch.from_numpy(character_encoder(config).encode(words))
-    uncropped = [cnn(char_ids[[row]]) for row in range(len(words))]
-    cnn.crop = lambda ids: ids
-    for row in range(len(words)):
-        torch.testing.assert_close(uncropped[row], cnn(char_ids)[[row]], atol=1e-6, rtol=1e-5)
+    torch.manual_seed(0)
+    cnn = CharacterCnn(config).double()
+    char_ids = torch.from_numpy(character_encoder(config).encode(WORDS))
+    results = []
+    for run in (cnn, cnn.fast):
+        features = run(char_ids)
+        loss = (features * torch.linspace(-1, 2, features.numel()).view_as(features)).sum()
+        results.append([features, *torch.autograd.grad(loss, list(cnn.parameters()))])
+    torch.testing.assert_close(results[1], results[0], rtol=1e-10, atol=1e-10)
+
+
+def test_cropping_keeps_a_window_of_padding():
+    cnn = CharacterCnn(CHARACTERS)
+    ids = torch.from_numpy(character_encoder(CHARACTERS).encode(["bank", "a"]))
+    assert cnn.crop(ids).shape == (2, len("bank") + 2 + 5)
+    assert cnn.crop(ids[:0]).shape == (0, 5)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_a_stack_adds_a_layers_input_from_the_second_layer_on(residual):
+    outputs = list(run_stack("abc", torch.tensor(1.0), lambda level, _, x: 10 * x, residual=residual))
+    assert [value.item() for value in outputs] == ([10, 110, 1210] if residual else [10, 100, 1000])
+
+
+def test_what_falls_from_a_layers_input_falls_from_what_is_added():
+    outputs = run_stack("ab", torch.tensor(1.0), lambda level, _, x: 10 * x, residual=True, drop=lambda x: 2 * x)
+    assert [value.item() for value in outputs] == [20, 440]
 
 
 def test_padding_windows_count_in_the_maximum():
@@ -59,9 +85,9 @@ def test_padding_windows_count_in_the_maximum():
         cnn.embedding.weight[cnn.pad] = 1
         cnn.convolutions[2].weight.fill_(1)
         cnn.convolutions[2].bias.zero_()
-        cnn.highways = torch.nn.ModuleList()
+        cnn.highways = torch.nn.Sequential()
         ids = torch.from_numpy(character_encoder(CHARACTERS).encode(["a" * 30]))
-        assert cnn(ids)[0, -1] == 5 * CHARACTERS.dim
+        assert cnn(ids)[0, -1] == cnn.fast(ids)[0, -1] == 5 * CHARACTERS.dim
 
 
 def test_batch_mates_and_order_change_nothing(config):

@@ -12,7 +12,7 @@ import elmokit
 from elmokit.checkpoints import read_checkpoint
 from elmokit.checkpoints.checkpoint import weight_shapes
 from elmokit.config import CharacterConfig, ModelConfig, WordConfig
-from elmokit.model.packing import pack
+from elmokit.model.bilm import pack
 from elmokit.model.recurrent import RecurrentLayer
 
 # float32 sums in another order; the bar of AllenNLP's own test

@@ -39,7 +39,7 @@ def corpus(tmp_path_factory):
     lines = [" ".join([*pick.choices(words, weights, k=pick.randint(1, 4)), f"rare{n}"][n % 2 :]) for n in range(60)]
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "a.txt").write_text("\n".join(lines), encoding="utf-8")
-    settings = {"tokenizer": "whitespace", "split": False, "min_count": 2, "valid_share": 0.0, "workers": 1}
+    settings = {"tokenizer": "whitespace", "lines": "sentences", "min_count": 2, "valid_share": 0.0, "workers": 1}
     return prepare([folder / "a.txt"], folder / "ids", **settings)
 
 
@@ -84,38 +84,40 @@ class Reference:
         self.cell = {"lstm": self.lstm, "gru": self.gru}[cell]
         self.loss_of = {"full": self.full, "sampled": self.sampled, "adaptive": self.adaptive}[kind]
         zeros = torch.zeros(PROJECTION, dtype=torch.float64), torch.zeros(HIDDEN, dtype=torch.float64)
-        places = [(way, column, level) for way in range(2) for column in range(BATCH) for level in range(LAYERS)]
-        self.zeros, self.state = zeros, dict.fromkeys(places, zeros)
+        keys = [
+            (direction, column, level) for direction in range(2) for column in range(BATCH) for level in range(LAYERS)
+        ]
+        self.zeros, self.state = zeros, dict.fromkeys(keys, zeros)
 
     def run(self, chunk, number):
         """The summed loss and the number of targets of one chunk of text, as (time, column) in each direction."""
         loss, targets = torch.zeros((), dtype=torch.float64), 0
-        self.state = {place: (h.detach(), c.detach()) for place, (h, c) in self.state.items()}
-        for way, (words, wanted) in enumerate(chunk):
-            self.sample = self.draw(number, way)
+        self.state = {key: (h.detach(), c.detach()) for key, (h, c) in self.state.items()}
+        for direction, (words, wanted) in enumerate(chunk):
+            self.sample = self.draw(number, direction)
             for time in range(UNROLL):
                 for column in range(BATCH):
-                    output = self.output(way, column, words[time][column])
+                    output = self.output(direction, column, words[time][column])
                     if wanted[time][column] >= 0:
                         loss = loss + self.loss_of(output, wanted[time][column])
                         targets += 1
         (0.5 * GRADIENT_SCALE * loss / (BATCH * UNROLL * CHUNKS)).backward()
         return loss.item(), targets
 
-    def output(self, way, column, word):
-        """The top layer at one place: the clipped output recurs, the residual is outside of it."""
+    def output(self, direction, column, word):
+        """The top layer at one step: the clipped output recurs, the residual is outside of it."""
         x = self.token(word)
-        begins = self.reset == "sentence" and word == BEGINS[way]
+        begins = self.reset == "sentence" and word == BEGINS[direction]
         for level in range(LAYERS):
-            name = f"{('forward', 'backward')[way]}_layers.{level}"
-            h, c = self.zeros if begins else self.state[way, column, level]
+            name = f"{('forward', 'backward')[direction]}_layers.{level}"
+            h, c = self.zeros if begins else self.state[direction, column, level]
             h, c = self.cell(name, x, h, c)
-            self.state[way, column, level] = h, c
+            self.state[direction, column, level] = h, c
             x = h + x if level > 0 else h
         return x
 
     def token(self, word):
-        """[word vector; highway(relu(max over places (conv + bias)))], projected."""
+        """[word vector; highway(relu(max over positions (conv + bias)))], projected."""
         known = self.vocabulary.index(word if word in self.vocabulary else "<UNK>")
         spelled = [BOUNDS[word]] if word in BOUNDS else list(word.encode())[: MAX_CHARACTERS - 2]
         ids = [258, *spelled, 259]
@@ -167,9 +169,9 @@ class Reference:
         own = self.full(narrow, target - CUTOFFS[group], f"softmax.tails.{group}")
         return self.full(h, CUTOFFS[0] + group, "softmax.head") + own
 
-    def draw(self, number, way):
+    def draw(self, number, direction):
         """The sample that training draws in this step and direction."""
-        seed = np.random.SeedSequence((SEED, number, way, 0)).generate_state(1, np.uint64)[0]
+        seed = np.random.SeedSequence((SEED, number, direction, 0)).generate_state(1, np.uint64)[0]
         return draw_sample(len(self.vocabulary), SAMPLES, torch.Generator().manual_seed(int(seed)))
 
     def sampled(self, h, target):
@@ -188,7 +190,10 @@ def read_ahead(trainer, corpus):
     chunks = [next(trainer.streams) for _ in range(CHUNKS)]
     trainer.streams.restore(here)
     return [
-        [([[corpus.words[id] for id in row] for row in way.inputs], way.targets.tolist()) for way in chunk]
+        [
+            ([[corpus.words[id] for id in row] for row in direction.inputs], direction.targets.tolist())
+            for direction in chunk
+        ]
         for chunk in chunks
     ]
 
@@ -214,7 +219,7 @@ def test_the_example_has_everything_in_it(corpus):
     """Words the vocabulary lacks, words cut short, ends of sentences in mid-chunk, clips reached."""
     trainer = make_trainer(corpus, kind="full", cell="lstm", reset="never")
     chunks = read_ahead(trainer, corpus)
-    words = {word for chunk in chunks for way, _ in chunk for row in way for word in row}
+    words = {word for chunk in chunks for direction, _ in chunk for row in direction for word in row}
     assert words - set(corpus.vocabulary.words)
     assert any(len(word.encode()) > MAX_CHARACTERS - 2 for word in words)
     assert any(-1 in row for chunk in chunks for _, targets in chunk for row in targets[:-1])

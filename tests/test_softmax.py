@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from elmokit.config import SoftmaxConfig
 from elmokit.errors import ConfigError, DataError
 from elmokit.model import softmax as softmax_module
 from elmokit.model.softmax import (
@@ -19,11 +21,12 @@ from elmokit.model.softmax import (
 V, P, N = 23, 8, 11
 CUTOFFS = (5, 12)
 KINDS = ("full", "sampled", "adaptive")
+CONFIGS = {kind: SoftmaxConfig(kind=kind, size=V, samples=7, cutoffs=CUTOFFS) for kind in KINDS}
 
 
 def make(kind: str, dtype: torch.dtype = torch.float64) -> FullSoftmax | SampledSoftmax | AdaptiveSoftmax:
     """Biases included, every weight is random."""
-    softmax = make_softmax(kind, V, P, samples=7, cutoffs=CUTOFFS).to(dtype)
+    softmax = make_softmax(CONFIGS[kind], P).to(dtype)
     generator = torch.Generator().manual_seed(1)
     for weight in softmax.parameters():
         weight.data.normal_(generator=generator)
@@ -87,6 +90,14 @@ def any_chunks(request, monkeypatch):
 def test_loss_and_gradients_are_those_of_the_plain_formula(kind, any_chunks):
     softmax, (h, targets) = make(kind), rows()
     found = with_gradients(softmax.loss(h, targets, seeded()), softmax, h)
+    expected = with_gradients(PLAIN[kind](softmax, h, targets), softmax, h)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_packages_own_plain_form_is_that_formula(kind):
+    softmax, (h, targets) = make(kind), rows()
+    found = with_gradients(softmax.loss(h, targets, seeded(), plain=True), softmax, h)
     expected = with_gradients(PLAIN[kind](softmax, h, targets), softmax, h)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
@@ -178,7 +189,7 @@ def test_the_adaptive_softmax_is_torchs_where_clusters_have_no_bias():
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_makes_the_targets_likely(kind):
     torch.manual_seed(0)
-    softmax, (h, targets) = make_softmax(kind, V, P, samples=7, cutoffs=CUTOFFS), rows(torch.float32)
+    softmax, (h, targets) = make_softmax(CONFIGS[kind], P), rows(torch.float32)
     optimizer, generator = torch.optim.Adam(softmax.parameters(), lr=0.1), seeded()
     for _ in range(100):
         optimizer.zero_grad()
@@ -235,19 +246,34 @@ def test_weights_start_as_bilm_tf_starts_them():
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings", "says"),
+    ("kind", "setting", "says"),
     [
-        ("sampled", {"samples": 0}, "samples is 0"),
-        ("sampled", {"samples": V}, f"samples is {V}: .* below the vocabulary's size, {V}"),
-        ("adaptive", {"cutoffs": ()}, r"cutoffs are \[\]"),
-        ("adaptive", {"cutoffs": (0, 5)}, r"cutoffs are \[0, 5\]"),
-        ("adaptive", {"cutoffs": (5, 5)}, r"cutoffs are \[5, 5\]"),
-        ("adaptive", {"cutoffs": (5, V)}, rf"below the vocabulary's size, {V}"),
-        ("hierarchical", {}, "unknown softmax 'hierarchical'"),
+        (SampledSoftmax, 0, "samples is 0"),
+        (SampledSoftmax, V, f"samples is {V}: .* below the vocabulary's size, {V}"),
+        (AdaptiveSoftmax, (), r"cutoffs are \[\]"),
+        (AdaptiveSoftmax, (0, 5), r"cutoffs are \[0, 5\]"),
+        (AdaptiveSoftmax, (5, 5), r"cutoffs are \[5, 5\]"),
+        (AdaptiveSoftmax, (5, V), rf"below the vocabulary's size, {V}"),
     ],
 )
-def test_bad_settings_are_named(kind, settings, says):
+def test_bad_settings_are_named(kind, setting, says):
     with pytest.raises(ConfigError, match=says):
-        make_softmax(kind, V, P, **{"samples": 7, "cutoffs": CUTOFFS} | settings)
+        kind(V, P, setting)
     with pytest.raises(ConfigError, match="at least one word"):
         FullSoftmax(0, P)
+
+
+def test_an_unknown_kind():
+    with pytest.raises(ConfigError, match="unknown softmax 'hierarchical'"):
+        SoftmaxConfig(kind="hierarchical")
+
+
+def test_a_small_vocabulary_needs_no_clusters_and_few_samples():
+    small = {kind: make_softmax(replace(config, size=5), P) for kind, config in CONFIGS.items()}
+    assert {kind: type(softmax) for kind, softmax in small.items()} == {
+        "full": FullSoftmax,
+        "sampled": SampledSoftmax,
+        "adaptive": FullSoftmax,
+    }
+    assert small["sampled"].samples == 4
+    assert make_softmax(replace(CONFIGS["adaptive"], size=12), P).edges == (5, 12)

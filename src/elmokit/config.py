@@ -20,11 +20,11 @@ class CharacterConfig:
     """How a word is read by its characters."""
 
     alphabet: Literal["bytes", "unicode"] = "bytes"
-    """Read a word as UTF-8 bytes (the AllenAI way) or as Unicode characters."""
+    """Read a word as UTF-8 bytes (as the AllenAI models do) or as Unicode characters."""
     characters: str = ""
     """The Unicode characters the model knows, most frequent first; empty for bytes, and until training fills it."""
     max_characters: int = 50
-    """Characters a word is cut to, its two boundary marks included."""
+    """Most characters of a word, its two boundary marks included; the rest is not read."""
     dim: int = 16
     """Width of a character's vector."""
     filters: Filters = ORIGINAL_FILTERS
@@ -54,7 +54,7 @@ class CharacterConfig:
 
     @property
     def n_filters(self) -> int:
-        """All filters together: the width of a word after the convolutions."""
+        """The width of a word after the convolutions."""
         return sum(count for _, count in self.filters)
 
 
@@ -92,11 +92,13 @@ class SoftmaxConfig:
     def __post_init__(self) -> None:
         _at_least("softmax.size", self.size, 0)
         _at_least("softmax.samples", self.samples, 1)
+        if self.kind not in ("full", "sampled", "adaptive"):
+            raise ConfigError(f"unknown softmax {self.kind!r}: it is 'full', 'sampled' or 'adaptive'")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The bidirectional language model: every size of it, and how text is cut for it."""
+    """The bidirectional language model: every size of it, and how text is tokenized for it."""
 
     characters: CharacterConfig | None = None
     """The character CNN; none for a model that reads words alone."""
@@ -121,7 +123,7 @@ class ModelConfig:
     forget_bias: float = 0.0
     """Added to the forget gate at run time; 1.0 in models made with TensorFlow."""
     tokenizer: TokenizerName = "words"
-    """How raw text is cut into tokens."""
+    """How raw text is split into tokens."""
 
     def __post_init__(self) -> None:
         if self.characters is None and self.words is None:

@@ -1,32 +1,40 @@
-"""Class Elmo: load · embed · sentence_vectors · save."""
+"""Class Elmo: load · embed · vector · similarity · predictions · save."""
 
+import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
-from elmokit.config import ModelConfig
-from elmokit.embedder import Layers, Sentence, Vectors
-from elmokit.errors import ConfigError
+from elmokit.config import ModelConfig, config_to_dict
+from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors
+from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import local_path
 from elmokit.model.bilm import State
 from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
+from elmokit.model.softmax import Softmax
 from elmokit.model.tokens import as_tensors
 from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.brackets import has_brackets, read_brackets
 from elmokit.text.inputs import in_chunks, looks_flat, tokenized
 from elmokit.text.tokenizers import get_tokenizer
-from elmokit.text.vocabulary import BOS, EOS
+from elmokit.text.vocabulary import BOS, EOS, Vocabulary
 from elmokit.text.words import WordEncoder
 
+T = TypeVar("T")
 Pooling = Literal["mean", "max"]
 BOUNDS = 2  # every sentence stands between <S> and </S>
 CHUNK_BATCHES = 4  # a stream is sorted by length within so many batches
@@ -42,6 +50,10 @@ def load(
     token_cache_mb: float = 64,
 ) -> "Elmo":
     """Load a model by name ("en", "zh"), or in any supported format from a folder, a file or an address (hf://…)."""
+    if not str(source).strip():
+        raise ConfigError(
+            'load("") names no model: write load("en"), or the path of a folder or file, or hf://owner/name'
+        )
     return Elmo(
         read_checkpoint(local_path(source)),
         precision=precision,
@@ -69,18 +81,26 @@ class Elmo:
             raise ConfigError(f"batch_tokens is {batch_tokens}: it must be at least 1")
         if token_cache_mb < 0:
             raise ConfigError(f"token_cache_mb is {token_cache_mb}: it cannot be negative")
-        _check_precision(precision, checkpoint.config, usable_device(device))
-        self.config: ModelConfig = checkpoint.config
-        self.vocabulary = checkpoint.vocabulary
-        self.source = checkpoint.source
-        self.stateful = stateful
-        self.batch_tokens = batch_tokens
+        if precision not in get_args(Precision):
+            raise ConfigError(f"unknown precision {precision!r}: known are {', '.join(get_args(Precision))}")
+        if precision == "int8" and (checkpoint.config.cell != "lstm" or usable_device(device).type != "cpu"):
+            raise ConfigError("precision 'int8' is for LSTM models on a CPU")
+        self.config, self.vocabulary, self.source = checkpoint.config, checkpoint.vocabulary, checkpoint.source
+        self.stateful, self.batch_tokens = stateful, batch_tokens
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
         self.language_model = _build(checkpoint).to(usable_device(device))
         self.bilm = self.language_model.bilm
         self.engine = Engine(self.bilm, precision, token_cache_mb=token_cache_mb)
         self._state: State | None = None
+        self._digest: tuple[list[tuple[int, int]], str] | None = None
+
+    def __repr__(self) -> str:
+        words = "none" if self.vocabulary is None else f"{len(self.vocabulary):,} words"
+        return (
+            f"Elmo({self.source!r}, layers={self.layer_count}, width={self.width}, vocabulary={words}, "
+            f"tokenizer={self.config.tokenizer!r}, precision={self.engine.precision!r})"
+        )
 
     @property
     def width(self) -> int:
@@ -94,7 +114,6 @@ class Elmo:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return next(self.bilm.parameters()).device
 
     @property
@@ -102,24 +121,40 @@ class Elmo:
         """Whether the engine runs; elsewhere the module itself does."""
         return self.device.type == "cpu"
 
+    @property
+    def digest(self) -> str:
+        """A hash of the weights, and of the config and vocabulary as far as vectors depend on them."""
+        versions = self.engine.versions
+        if self._digest is None or self._digest[0] != versions:
+            self._digest = versions, _digest(self.config, self.vocabulary, self.bilm.state_dict())
+        return self._digest[1]
+
+    def tokens(self, text: Sentence) -> list[str]:
+        """The tokens of one sentence, those that `embed` gives vectors for."""
+        return self.tokenize([text])[0]
+
+    def tokenize(self, sentences: Iterable[Sentence]) -> list[list[str]]:
+        """The tokens that `embed` gives vectors for, sentence by sentence."""
+        return list(tokenized(sentences, self.tokenizer))
+
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
         """One array a sentence, (tokens, width), or (layers, tokens, width) for `layers="all"`.
 
-        A sentence is a list of tokens, or a str that the model's own tokenizer cuts. `layers` is "average", "top",
-        "all" or a layer's number, 0 being the context-free token vectors. With `stateful=True` the call is one batch:
-        sentence k goes on from where sentence k of the last call ended, as in the original code.
+        A sentence is a list of tokens, or a str that the model's own tokenizer splits; a str in place of the list of
+        sentences is one sentence, and gives a list of one array. `layers` is "average", "top", "all" or a layer's
+        number, 0 being the context-free token vectors. With `stateful=True` the call is one batch: sentence k goes on
+        from where sentence k of the last call ended, as in the original code.
         """
         if looks_flat(sentences, self.tokenizer):
             warnings.warn("every sentence is one word: if they are one sentence, pass it as [tokens]", stacklevel=2)
-        return list(self._embed_chunks([self.tokenize(sentences)], layers))
+        return list(self._embedded([self.tokenize(sentences)], layers))
 
     def embed_stream(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> Iterator[Vectors]:
         """What `embed` gives, in order, in memory that does not grow with the number of sentences.
 
         With `stateful=True` every sentence is a batch of its own and goes on from where the last one ended.
         """
-        size = 1 if self.stateful else CHUNK_BATCHES * self.batch_tokens
-        return self._embed_chunks(in_chunks(tokenized(sentences, self.tokenizer), size), layers)
+        return self._embedded(self._chunks(sentences, tokens=1 if self.stateful else None), layers)
 
     def sentence_vectors(
         self, sentences: Iterable[Sentence], *, pooling: Pooling = "mean", layers: Layers = "average"
@@ -131,10 +166,52 @@ class Elmo:
             raise ConfigError("sentence vectors are made of one layer or mix: 'all' is not one")
         pool = np.mean if pooling == "mean" else np.max
         empty = np.zeros(self.width, np.float32)
-        pooled = [
-            pool(vectors, axis=0) if len(vectors) else empty for vectors in self.embed_stream(sentences, layers=layers)
-        ]
+        pooled = [pool(part, axis=0) if len(part) else empty for part in self.embed_stream(sentences, layers=layers)]
         return np.stack(pooled) if pooled else np.zeros((0, self.width), np.float32)
+
+    def vector(self, text: str, *, layers: Layers = "average") -> Vectors:
+        """The vector, (width,), of the word in brackets: "He sat on the [bank] of the river"."""
+        found = read_brackets(text, self.tokenizer)
+        [vectors] = self.embed([found.context.words], layers=layers)
+        return vectors[..., found.position, :].copy()
+
+    def similarity(self, one: Sentence, other: Sentence, *, layers: Layers = "average") -> float:
+        """The cosine of two texts: of the words in brackets in their sentences, or of the means of whole sentences."""
+        if layers == "all":
+            raise ConfigError("a similarity is that of one layer or mix: 'all' is not one")
+        vectors = []
+        for text in (one, other):
+            if isinstance(text, str) and has_brackets(text):
+                vectors.append(self.vector(text, layers=layers))
+            else:
+                vectors.append(self.sentence_vectors([text], layers=layers)[0])
+            if not vectors[-1].any():
+                raise DataError(f"{text!r} has no tokens that could be compared")
+        left, right = (vector.astype(np.float64) for vector in vectors)
+        return float(left @ right / (np.linalg.norm(left) * np.linalg.norm(right)))
+
+    def predictions(self, sentence: Sentence, *, positions: Iterable[int] | None = None) -> Predictions:
+        """What the model expects in the place of each token, or of those at these positions, which it does not see."""
+        softmax, _ = self._predictor()
+        tokens = self.tokens(sentence)
+        chosen = list(range(len(tokens)) if positions is None else positions)
+        if wrong := [position for position in chosen if position not in range(len(tokens))]:
+            raise DataError(f"there is no token {wrong[0]}: the sentence has {len(tokens)}, counted from 0")
+        forward, backward = self.run([[BOS, *tokens, EOS]], gradients=False)[-1].chunk(2, dim=-1)  # (T + 2, P)
+        before = torch.tensor(chosen, dtype=torch.long, device=self.device)  # forward, <S> is token 0
+        found = [softmax.log_probabilities(part) for part in (forward[before], backward[before + BOUNDS])]
+        return Predictions([tokens[position] for position in chosen], *(part.cpu().numpy() for part in found))
+
+    def log_likelihoods(self, sentences: Iterable[Sentence]) -> Iterator[LogLikelihoods]:
+        """How probable each token of each sentence is, in order and in bounded memory; `predictions` has all words."""
+        self._predictor()
+        return self._batched(self._chunks(sentences), self._likelihoods_of_batch)
+
+    def _predictor(self) -> tuple[Softmax, Vocabulary]:
+        if self.language_model.softmax is None or self.vocabulary is None:
+            missing = "the model has no softmax, so it cannot predict words: train one, or `elmokit finetune` it"
+            raise CheckpointError(f"{self.source}: {missing}")
+        return self.language_model.softmax, self.vocabulary
 
     def reset_state(self) -> None:
         """Forget what earlier calls left behind; of use with `stateful=True` alone."""
@@ -149,33 +226,41 @@ class Elmo:
         """Write the model in elmokit's own format; `half` stores 16-bit numbers."""
         write_checkpoint(self.checkpoint(), Path(folder), half=half, overwrite=overwrite)
 
-    def tokenize(self, sentences: Iterable[Sentence]) -> list[list[str]]:
-        """The tokens that `embed` gives vectors for, sentence by sentence."""
-        return list(tokenized(sentences, self.tokenizer))
+    def _chunks(self, sentences: Iterable[Sentence], *, tokens: int | None = None) -> Iterator[list[list[str]]]:
+        """The sentences' tokens, as many at a time as are sorted by length together."""
+        return in_chunks(tokenized(sentences, self.tokenizer), tokens or CHUNK_BATCHES * self.batch_tokens)
 
-    def _embed_chunks(self, chunks: Iterable[list[list[str]]], layers: Layers) -> Iterator[Vectors]:
-        self._check_layers(layers)
-        return (vectors for chunk in chunks for vectors in self._embed_chunk(chunk, layers))
+    def _batched(
+        self, chunks: Iterable[list[list[str]]], compute: Callable[[list[list[str]], list[int]], list[T]]
+    ) -> Iterator[T]:
+        """What is computed of each sentence, from batches of them with their bounds, longest first, and their rows."""
+        for chunk in chunks:
+            batches = batch_by_tokens([len(tokens) + BOUNDS for tokens in chunk], self.batch_tokens)
+            results = (compute([[BOS, *chunk[row], EOS] for row in batch], batch) for batch in batches)
+            yield from in_original_order(batches, results)
 
-    def _check_layers(self, layers: Layers) -> None:
+    def _embedded(self, chunks: Iterable[list[list[str]]], layers: Layers) -> Iterator[Vectors]:
         known = layers in ("average", "top", "all") if isinstance(layers, str) else layers in range(self.layer_count)
         if not known or isinstance(layers, bool):
             raise ConfigError(
                 f"unknown layers {layers!r}: this model has 'average', 'top', 'all' and 0 to {self.layer_count - 1}"
             )
+        return self._batched(chunks, partial(self._vectors_of_batch, layers=layers))
 
-    def _embed_chunk(self, chunk: list[list[str]], layers: Layers) -> list[Vectors]:
-        batches = batch_by_tokens([len(tokens) + BOUNDS for tokens in chunk], self.batch_tokens)
-        results = (self._embed_batch([chunk[i] for i in batch], batch, layers) for batch in batches)
-        return in_original_order(batches, results)
-
-    def _embed_batch(self, batch: list[list[str]], rows: list[int], layers: Layers) -> list[Vectors]:
-        """Vectors of sentences sorted by falling length; rows are their places in the call."""
-        lengths = [len(tokens) + BOUNDS for tokens in batch]
+    def _vectors_of_batch(self, batch: list[list[str]], rows: list[int], *, layers: Layers) -> list[Vectors]:
         with torch.inference_mode():
-            outputs = self._outputs([[BOS, *tokens, EOS] for tokens in batch], rows, layers).cpu().numpy()
-        ends = accumulate(lengths)
-        return [outputs[..., end - n + 1 : end - 1, :].copy() for n, end in zip(lengths, ends, strict=True)]
+            outputs = self._outputs(batch, rows, layers).cpu().numpy()
+        ends = accumulate(map(len, batch))
+        return [outputs[..., end - len(one) + 1 : end - 1, :].copy() for one, end in zip(batch, ends, strict=True)]
+
+    def _likelihoods_of_batch(self, batch: list[list[str]], _rows: list[int]) -> list[LogLikelihoods]:
+        _, vocabulary = self._predictor()
+        ids = torch.from_numpy(vocabulary.encode([word for tokens in batch for word in tokens])).to(self.device)
+        top, lengths = self.run(batch, gradients=False)[-1], [len(tokens) for tokens in batch]  # (N, 2P)
+        both = [part.cpu().numpy() for part in self.language_model.log_likelihoods(top, ids, lengths)]
+        ends = np.cumsum([length - 1 for length in lengths])[:-1]
+        parts = zip(batch, *(np.split(part, ends) for part in both), strict=True)
+        return [LogLikelihoods(tokens[1:-1], forward, backward) for tokens, forward, backward in parts]
 
     def _outputs(self, batch: list[list[str]], rows: list[int], layers: Layers) -> Tensor:
         """The layers asked for of every token, (N, 2P) or (L + 1, N, 2P), of sentences with their bounds."""
@@ -188,7 +273,9 @@ class Elmo:
         return everything.mean(dim=0) if layers == "average" else everything[-1 if layers == "top" else layers]
 
     def _stateful_layers(self, x: Tensor, lengths: list[int], rows: list[int]) -> Tensor:
-        state = self._state_of(max(rows) + 1)
+        kept = self._state or self.bilm.zero_state(0)
+        missing = max(0, max(rows) + 1 - kept.h.shape[2])
+        self._state = state = State(*(F.pad(part, (0, 0, 0, missing)) for part in kept))
         run = self.engine.layers if self.on_cpu else self.bilm
         outputs, last = run(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
         state.h[:, :, rows], state.c[:, :, rows] = last
@@ -213,27 +300,24 @@ class Elmo:
     def _flat_vectors(self, batch: list[list[str]], vectors_of: Callable[[list[str]], Tensor]) -> Tensor:
         """The context-free vectors of all tokens end to end, (N, P); every distinct word is computed once."""
         words = [word for tokens in batch for word in tokens]
-        places = {word: place for place, word in enumerate(dict.fromkeys(words))}
-        return vectors_of(list(places))[torch.tensor([places[word] for word in words], device=self.device)]
+        indices = {word: index for index, word in enumerate(dict.fromkeys(words))}
+        return vectors_of(list(indices))[torch.tensor([indices[word] for word in words], device=self.device)]
 
     def _cached_vectors(self, words: list[str]) -> Tensor:
-        """The vectors of distinct words, by the engine where it runs."""
         return self.engine.token_vectors(words, self.encoder.encode) if self.on_cpu else self._computed_vectors(words)
 
     def _computed_vectors(self, words: list[str]) -> Tensor:
-        """The vectors of distinct words, by the module itself."""
         vectors: Tensor = self.bilm.tokens(*as_tensors(self.encoder.encode(words), self.device))
         return vectors
 
-    def _state_of(self, rows: int) -> State:
-        """The running state, grown with zeros to at least so many rows."""
-        known = 0 if self._state is None else self._state.h.shape[2]
-        if self._state is None or known < rows:
-            fresh = self.bilm.zero_state(max(known, rows))
-            if self._state is not None:
-                fresh.h[:, :, :known], fresh.c[:, :, :known] = self._state
-            self._state = fresh
-        return self._state
+
+def _digest(config: ModelConfig, vocabulary: Vocabulary | None, weights: dict[str, Any]) -> str:
+    settings = config_to_dict(replace(config, softmax=None, tokenizer="words"))
+    words = vocabulary.words if config.words and vocabulary else None
+    hashed = blake2b(json.dumps([settings, words], sort_keys=True).encode(), digest_size=32)
+    for weight in weights.values():
+        hashed.update(weight.cpu().contiguous().numpy())
+    return hashed.hexdigest()
 
 
 def _build(checkpoint: Checkpoint) -> LanguageModel:
@@ -253,10 +337,3 @@ def usable_device(name: str | torch.device) -> torch.device:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"device {str(name)!r} cannot be used here: {reason}") from None
     return device
-
-
-def _check_precision(precision: str, config: ModelConfig, device: torch.device) -> None:
-    if precision not in get_args(Precision):
-        raise ConfigError(f"unknown precision {precision!r}: known are {', '.join(get_args(Precision))}")
-    if precision == "int8" and (config.cell != "lstm" or device.type != "cpu"):
-        raise ConfigError("precision 'int8' is for LSTM models on a CPU")

@@ -1,7 +1,7 @@
-"""The one thing that tasks and studies ask of vectors, whatever they come from."""
+"""What goes into a model and what comes out of it; and the one thing that tasks and studies ask of vectors."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,26 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Layers = Literal["average", "top", "all"] | int
 Sentence = str | Sequence[str]
+
+
+class Predictions(NamedTuple):
+    """The words that could stand in the place of each token; column v is word v of the vocabulary."""
+
+    tokens: list[str]
+    forward: Vectors
+    """(T, V) log p(word | the words before)."""
+    backward: Vectors
+    """(T, V) log p(word | the words after)."""
+
+
+class LogLikelihoods(NamedTuple):
+    """How probable the tokens of a sentence and its bounds are, in nats."""
+
+    tokens: list[str]
+    forward: Vectors
+    """(T + 1,) log p(token | the words before), then that of </S>."""
+    backward: Vectors
+    """(T + 1,) that of <S>, then log p(token | the words after)."""
 
 
 class Embedder(Protocol):

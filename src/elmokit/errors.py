@@ -13,7 +13,7 @@ class CheckpointError(ElmoError):
     """A model on disk that is missing, damaged or not what its description says."""
 
 
-class DataError(ElmoError):
+class DataError(ElmoError, ValueError):
     """Text or labels that cannot be read as what they should be."""
 
 

@@ -1,14 +1,11 @@
 """What an index of occurrences holds: who read which text, and how much of it is committed."""
 
-import json
-from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from elmokit.config import TokenizerName, config_to_dict
+from elmokit.config import TokenizerName
 from elmokit.elmo import Elmo
 from elmokit.embedder import Layers
 from elmokit.errors import ConfigError, DataError, OutputError
@@ -73,13 +70,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identify(elmo: Elmo, name: str) -> ModelId:
-    """A model by a hash of its weights, and of its config and vocabulary as far as vectors depend on them."""
-    config = config_to_dict(replace(elmo.config, softmax=None, tokenizer="words"))
-    words = elmo.vocabulary.words if elmo.config.words and elmo.vocabulary else None
-    hashed = blake2b(json.dumps([config, words], sort_keys=True).encode(), digest_size=32)
-    for weight in elmo.bilm.state_dict().values():
-        hashed.update(weight.cpu().contiguous().numpy())
-    return ModelId(name, hashed.hexdigest())
+    """A model by its digest."""
+    return ModelId(name, elmo.digest)
 
 
 def check_model(folder: Path, built: ModelId, given: ModelId) -> None:

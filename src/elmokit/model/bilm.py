@@ -1,15 +1,19 @@
 """The bidirectional language model: token vectors in, a representation from every layer out."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from elmokit.config import ModelConfig
-from elmokit.model.packing import pack
 from elmokit.model.recurrent import RecurrentLayer
 from elmokit.model.tokens import TokenEncoder
+
+Layer = TypeVar("Layer")
+Drop = Callable[[Tensor], Tensor] | None
+Stacks = tuple[list[RecurrentLayer], list[RecurrentLayer]]
 
 
 class State(NamedTuple):
@@ -35,6 +39,11 @@ class BiLM(nn.Module):
         # TensorFlow and this module agree on one width P for tokens and outputs, so residuals always fit
         return nn.ModuleList(RecurrentLayer(self.config.projection, self.config) for _ in range(self.config.layers))
 
+    @property
+    def stacks(self) -> Stacks:
+        """The layers of the forward direction, then those of the backward one."""
+        return cast(Stacks, (list(self.forward_layers), list(self.backward_layers)))
+
     def zero_state(self, sentences: int) -> State:
         """The state before the first token."""
         weight = next(self.parameters())
@@ -42,36 +51,77 @@ class BiLM(nn.Module):
         return State(weight.new_zeros(*shape, self.config.projection), weight.new_zeros(*shape, self.config.hidden))
 
     def forward(self, x: Tensor, lengths: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
-        """Every layer of every token, (L + 1, N, 2P), from token vectors, (N, P), of sentences end to end.
+        """The 2L + 1 vectors of every token as L + 1 layers, (L + 1, N, 2P), from token vectors, (N, P).
 
-        Sentences stand longest first; their boundary tokens count as tokens. Layer 0 is the token vector twice.
+        h_k0 = [x_k; x_k] and h_kj = [forward h_kj; backward h_kj]. Sentences stand end to end, longest first; their
+        boundary tokens count as tokens.
         """
-        state = state or self.zero_state(len(lengths))
-        packing = pack(lengths, x.device)
-        layers, last_h, last_c = [], [], []
-        runs = ((self.forward_layers, packing.forward), (self.backward_layers, packing.backward))
-        for (stack, order), h, c in zip(runs, state.h, state.c, strict=True):
-            outputs, end_h, end_c = self._run(stack, x[order], packing.batch_sizes, h, c)
-            layers.append(torch.stack([x, *(_unpack(output, order) for output in outputs)]))  # (L + 1, N, P)
-            last_h.append(end_h)
-            last_c.append(end_c)
-        return torch.cat(layers, dim=-1), State(torch.stack(last_h), torch.stack(last_c))
+        state, packing = state or self.zero_state(len(lengths)), pack(lengths, x.device)
+        orders = packing.forward, packing.backward
+        runs = zip(self.stacks, orders, state.h, state.c, strict=True)
+        directions = [self._direction(x, stack, order, packing.batch_sizes, h, c) for stack, order, h, c in runs]
+        layers, last = zip(*directions, strict=True)
+        return torch.cat(layers, dim=-1), State(*map(torch.stack, zip(*last, strict=True)))
 
-    def _run(
-        self, stack: nn.ModuleList, x: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor
-    ) -> tuple[list[Tensor], Tensor, Tensor]:
-        outputs, last_h, last_c = [], [], []
-        for level, layer in enumerate(stack):
-            output, end_h, end_c = layer(x, batch_sizes, h[level], c[level])
-            # the clipped output recurs; what is added to it here does not
-            x = output + x if self.config.residual and level > 0 else output
-            outputs.append(x)
-            last_h.append(end_h)
-            last_c.append(end_c)
-        return outputs, torch.stack(last_h), torch.stack(last_c)
+    def _direction(
+        self, x: Tensor, stack: list[RecurrentLayer], order: Tensor, batch_sizes: list[int], h: Tensor, c: Tensor
+    ) -> tuple[Tensor, State]:
+        """One direction's layers, (L + 1, N, P), and its last state, (L, B, …)."""
+        ends = []
+
+        def run(level: int, layer: RecurrentLayer, x: Tensor) -> Tensor:
+            output: Tensor
+            output, *end = layer(x, batch_sizes, h[level], c[level])
+            ends.append(end)
+            return output
+
+        outputs = run_stack(stack, x[order], run, residual=self.config.residual)
+        layers = torch.stack([x, *(torch.empty_like(x).index_copy(0, order, output) for output in outputs)])
+        return layers, State(*map(torch.stack, zip(*ends, strict=True)))
 
 
-def _unpack(packed: Tensor, order: Tensor) -> Tensor:
-    flat = torch.empty_like(packed)
-    flat[order] = packed
-    return flat
+def run_stack(
+    stack: Sequence[Layer], x: Tensor, run: Callable[[int, Layer, Tensor], Tensor], *, residual: bool, drop: Drop = None
+) -> Iterator[Tensor]:
+    """What each layer of one direction puts out: h_1 = layer_1(x), h_j = layer_j(h_j-1) + h_j-1.
+
+    `run` computes a layer by its number: its clipped output recurs, what is added to it here does not. Dropout falls
+    on a layer's input, and on what is added with it.
+    """
+    for level, layer in enumerate(stack):
+        x = x if drop is None else drop(x)
+        output = run(level, layer, x)
+        x = output + x if residual and level > 0 else output
+        yield x
+
+
+class Packing(NamedTuple):
+    """Sentences laid out time step by time step: where each packed row comes from among the flat tokens."""
+
+    forward: Tensor
+    """(N,) flat index of each packed row, reading left to right."""
+    backward: Tensor
+    """(N,) the same, reading each sentence from its own end."""
+    batch_sizes: list[int]
+    """How many sentences are still running at each step."""
+    last_rows: Tensor
+    """(B,) the packed row of each sentence's last step."""
+
+
+def pack(lengths: Sequence[int], device: torch.device | str = "cpu", *, ends: bool = True) -> Packing:
+    """Plan the time-major order of sentences that stand end to end, longest first; without `ends`, less a last step."""
+    length = np.asarray(lengths, dtype=np.int64)
+    if np.any(length[1:] > length[:-1]):
+        raise ValueError("sentences must be sorted by falling length")
+    start = np.cumsum(length) - length
+    steps = length if ends else length - 1
+    running = np.arange(steps.max(initial=0))[:, None] < steps  # (T, B)
+    step, row = running.nonzero()
+    batch_sizes = running.sum(axis=1)
+    step_starts = np.cumsum(batch_sizes) - batch_sizes
+    return Packing(
+        forward=torch.from_numpy(start[row] + step).to(device),
+        backward=torch.from_numpy(start[row] + length[row] - 1 - step).to(device),
+        batch_sizes=batch_sizes.tolist(),
+        last_rows=torch.from_numpy(step_starts[steps - 1] + np.arange(len(length))).to(device),
+    )

@@ -14,11 +14,9 @@ class Dropout(nn.Module):
         self.share = share
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape."""
         return dropout(x, self.share) if self.training else x
 
     def extra_repr(self) -> str:
-        """What it shows of itself."""
         return f"{self.share}"
 
 

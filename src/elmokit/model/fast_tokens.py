@@ -1,8 +1,7 @@
-"""The token encoder made fast: convolutions by table look-up, highways with packed weights."""
+"""The token encoder made fast for inference: convolutions by table look-up, highways with packed weights."""
 
-from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -15,14 +14,15 @@ from elmokit.model.tokens import CharacterCnn, Highway, TokenEncoder
 LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutions themselves
 
 
-class Filter(NamedTuple):
-    """The filters of one width: what each character adds to each of them, at each place in the window."""
+class Filter:
+    """The filters of one width as a table of what each character adds to each, at each position in the window."""
 
-    table: Tensor
-    """(width * alphabet, count)"""
-    offsets: Tensor
-    """(width,) where each place's part of the table begins"""
-    bias: Tensor
+    def __init__(self, characters: Tensor, convolution: nn.Conv1d) -> None:
+        table = torch.einsum("ce,new->wcn", characters, convolution.weight.detach())  # (width, alphabet, count)
+        assert convolution.bias is not None
+        self.bias = convolution.bias.detach()
+        self.offsets = torch.arange(table.shape[0]) * table.shape[1]  # (width,) where each position's part begins
+        self.table = table.reshape(-1, table.shape[2]).contiguous()  # (width * alphabet, count)
 
     def __call__(self, char_ids: Tensor) -> Tensor:
         """Each filter's maximum over the word: (N, C) → (N, count)."""
@@ -32,14 +32,14 @@ class Filter(NamedTuple):
         return sums.view(*windows.shape[:2], -1).amax(dim=1) + self.bias
 
 
-class FastHighway(NamedTuple):
+class FastHighway:
     """Both matrices of a highway as one."""
 
-    both: Linear
-    bias: Tensor
+    def __init__(self, highway: Highway, precision: Precision) -> None:
+        self.both = make_linear(torch.cat([highway.gate.weight, highway.transform.weight]).detach(), precision)
+        self.bias = torch.cat([highway.gate.bias, highway.transform.bias]).detach()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What `Highway` gives."""
         gate, transform = self.both(x, self.bias).chunk(2, dim=-1)
         return torch.lerp(x, transform.relu_(), gate.sigmoid_())
 
@@ -52,28 +52,29 @@ class FastTokens:
         self.filters: list[Filter] = []
         self.highways: list[FastHighway] = []
         self.projection: Linear | None = None
-        if encoder.characters is not None:
-            self.filters = _filters(encoder.characters)
-            self.highways = [_highway(highway, precision) for highway in encoder.characters.highways]
+        self.bias: Tensor | None = None
+        if (cnn := encoder.characters) is not None:
+            characters, banks = cnn.embedding.weight.detach(), cast(list[nn.Conv1d], list(cnn.convolutions))
+            columns = sum(bank.out_channels * bank.kernel_size[0] for bank in banks)
+            if 4 * columns * len(characters) <= LARGEST_TABLES:
+                self.filters = [Filter(characters, bank) for bank in banks]
+            self.highways = [FastHighway(cast(Highway, one), precision) for one in cnn.highways]
         if encoder.projection is not None:
             self.projection = make_linear(encoder.projection.weight.detach(), precision)
+            self.bias = encoder.projection.bias
 
     def __call__(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
-        """The words' vectors, (N, P)."""
-        groups = list(self._groups(char_ids, word_ids))
+        """The words' vectors, (N, P); words of like length are computed together."""
+        cnn = self.encoder.characters
+        if cnn is None or char_ids is None:
+            assert word_ids is not None
+            groups = [torch.arange(len(word_ids))]
+        else:
+            groups = list(cnn.groups(char_ids))
         parts = side_by_side(partial(self._group, char_ids, word_ids, group) for group in groups)
         vectors = torch.empty(sum(map(len, groups)), parts[0].shape[1])
         vectors[torch.cat(groups)] = torch.cat(parts)
         return vectors
-
-    def _groups(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Iterator[Tensor]:
-        """Words of like length together."""
-        cnn = self.encoder.characters
-        if cnn is None or char_ids is None:
-            assert word_ids is not None
-            yield torch.arange(len(word_ids))
-            return
-        yield from cnn.groups(char_ids)
 
     def _group(self, char_ids: Tensor | None, word_ids: Tensor | None, group: Tensor) -> Tensor:
         features = []
@@ -82,40 +83,14 @@ class FastTokens:
         if self.encoder.characters is not None and char_ids is not None:
             features.append(self._characters(self.encoder.characters, char_ids[group]))
         x = torch.cat(features, dim=-1)  # (N, features)
-        if self.projection is None:
-            return x
-        assert self.encoder.projection is not None
-        return self.projection(x, self.encoder.projection.bias)
+        return x if self.projection is None else self.projection(x, self.bias)
 
     def _characters(self, cnn: CharacterCnn, char_ids: Tensor) -> Tensor:
         char_ids = cnn.crop(char_ids)
         if self.filters:
-            x = torch.cat([bank(char_ids) for bank in self.filters], dim=-1)
-            x = cnn.activation(x)
+            x = cnn.activation(torch.cat([bank(char_ids) for bank in self.filters], dim=-1))
         else:
             x = cnn.filtered(char_ids, [torch.arange(len(char_ids))])
         for highway in self.highways:
             x = highway(x)
         return x
-
-
-def _filters(cnn: CharacterCnn) -> list[Filter]:
-    """The convolutions as tables, unless these would be too large."""
-    convolutions = [conv for conv in cnn.convolutions if isinstance(conv, nn.Conv1d)]
-    columns = sum(conv.out_channels * conv.kernel_size[0] for conv in convolutions)
-    if 4 * columns * cnn.embedding.num_embeddings > LARGEST_TABLES:
-        return []
-    return [_filter(cnn.embedding.weight.detach(), conv) for conv in convolutions]
-
-
-def _filter(characters: Tensor, convolution: nn.Conv1d) -> Filter:
-    table = torch.einsum("ce,new->wcn", characters, convolution.weight.detach())  # (width, alphabet, count)
-    offsets = torch.arange(table.shape[0]) * table.shape[1]
-    assert convolution.bias is not None
-    return Filter(table.reshape(-1, table.shape[2]).contiguous(), offsets, convolution.bias.detach())
-
-
-def _highway(highway: nn.Module, precision: Precision) -> FastHighway:
-    assert isinstance(highway, Highway)
-    weight = torch.cat([highway.gate.weight, highway.transform.weight]).detach()
-    return FastHighway(make_linear(weight, precision), torch.cat([highway.gate.bias, highway.transform.bias]).detach())

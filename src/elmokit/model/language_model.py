@@ -1,6 +1,6 @@
 """A biLM with the softmax it is trained with: both directions predict words."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,11 +10,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from elmokit.config import ModelConfig
-from elmokit.model.bilm import BiLM, State
+from elmokit.model.bilm import BiLM, State, run_stack
 from elmokit.model.dropout import dropout
-from elmokit.model.lstm_training import stream
-from elmokit.model.recurrent import RecurrentLayer
-from elmokit.model.softmax import AdaptiveSoftmax, FullSoftmax, make_softmax
+from elmokit.model.recurrent import RecurrentLayer, plain_stream
+from elmokit.model.softmax import make_softmax
 from elmokit.model.threads import side_by_side
 
 SOFTMAX = "softmax."
@@ -24,7 +23,7 @@ DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_", "div", 
 class Step(NamedTuple):
     """What one direction reads in a step; (T, B) each."""
 
-    places: Tensor
+    indices: Tensor
     """Which of the step's distinct words stands where."""
     targets: Tensor
     """The word to predict; -1 for none."""
@@ -36,15 +35,17 @@ class Step(NamedTuple):
     """Where the words of a sampled softmax come from."""
 
 
+Steps = tuple[Step, Step]  # forward, backward
+
+
 class Result(NamedTuple):
     """What one direction made of a step."""
 
     loss: float
     """Summed over its targets, in nats; of the sample, for a sampled softmax."""
     targets: int
-    h: Tensor
-    """(L, B, P) the state to go on from."""
-    c: Tensor
+    last: State
+    """The state to go on from, (L, B, …)."""
     gradients: tuple[Tensor, ...]
     """Of the distinct words' vectors, then of the direction's own weights, then of the softmax's."""
 
@@ -57,7 +58,7 @@ class LanguageModel(nn.Module):
         self.config = config
         with _Undrawn() if torch.empty(0).is_meta else nullcontext():
             self.bilm = BiLM(config)
-            self.softmax = _softmax(config)
+            self.softmax = make_softmax(config.softmax, config.projection) if config.softmax else None
 
     def weights(self) -> dict[str, Tensor]:
         """Every weight by the name it has on disk."""
@@ -72,64 +73,79 @@ class LanguageModel(nn.Module):
         rest = {name: weight for name, weight in weights.items() if not name.startswith(SOFTMAX)}
         self.bilm.load_state_dict(rest, assign=True)
 
+    def loss(self, vectors: Tensor, steps: Steps, state: State, *, dropout: float = 0.0) -> Tensor:
+        """The paper's joint objective, in nats, which torch differentiates as it stands:
+
+        - sum_k log p(t_k | t_1, …, t_k-1; Θx, Θforward, Θs) + log p(t_k | t_k+1, …, t_N; Θx, Θbackward, Θs)
+
+        Both directions share the token encoder Θx, which made the vectors of the distinct words, (U, P), and the
+        softmax Θs. A sampled softmax has the loss of its sample in place of the likelihood.
+        """
+        forward, _ = self.direction_loss(0, vectors, steps[0], state, dropout, plain=True)
+        backward, _ = self.direction_loss(1, vectors, steps[1], state, dropout, plain=True)
+        return forward + backward
+
+    def direction_loss(
+        self, direction: int, vectors: Tensor, step: Step, state: State, share: float, *, plain: bool
+    ) -> tuple[Tensor, State]:
+        """- sum_k log p(t_k | the words that this direction has read), and the state after the last, (L, B, …)."""
+        assert self.softmax is not None
+        drop, ends = partial(dropout, share=share, generator=step.dropout), []
+
+        def run(level: int, layer: RecurrentLayer, x: Tensor) -> Tensor:
+            stream = plain_stream if plain else layer.cell.stream
+            output, h, c = stream(layer, x, state.h[direction, level], state.c[direction, level], step.keep)
+            ends.append((h.detach().to(state.h.dtype), c.detach().to(state.c.dtype)))
+            return output
+
+        x = vectors[step.indices]  # (T, B, P)
+        *_, top = run_stack(self.bilm.stacks[direction], x, run, residual=self.config.residual, drop=drop)
+        real = step.targets >= 0
+        loss = self.softmax.loss(drop(top)[real], step.targets[real], step.samples, plain=plain)
+        return loss, State(*map(torch.stack, zip(*ends, strict=True)))
+
     def backpropagate(
-        self,
-        vectors: Tensor,
-        steps: tuple[Step, Step],
-        state: State,
-        *,
-        dropout: float,
-        scale: float,
-        autocast: bool = False,
+        self, vectors: Tensor, steps: Steps, state: State, *, dropout: float, scale: float, autocast: bool = False
     ) -> tuple[list[Result], State]:
-        """Gradients of scale * (forward + backward loss) into every weight's `grad`, the directions side by side.
+        """Gradients of scale * `loss` into every weight's `grad`, in its fast form: the directions side by side.
 
         With `autocast` the recurrent layers compute in bfloat16.
         """
 
-        def run(way: int) -> Result:
+        def run(direction: int) -> Result:
+            own, step, weights = vectors.detach().requires_grad_(), steps[direction], self._weights_of(direction)
             with torch.autocast(vectors.device.type, torch.bfloat16, enabled=autocast):
-                return self._direction(way, vectors.detach(), steps[way], state, dropout, scale)
+                loss, last = self.direction_loss(direction, own, step, state, dropout, plain=False)
+                gradients = torch.autograd.grad(loss * scale, [own, *weights])
+            return Result(loss.item(), int((step.targets >= 0).sum()), last, gradients)
 
-        results = side_by_side([partial(run, way) for way in range(2)], gradients=True)
+        results = side_by_side([partial(run, direction) for direction in range(2)], gradients=True)
         if vectors.requires_grad:
             vectors.backward(results[0].gradients[0] + results[1].gradients[0])
-        for way, result in enumerate(results):
-            for weight, gradient in zip(self._weights_of(way), result.gradients[1:], strict=True):
+        for direction, result in enumerate(results):
+            for weight, gradient in zip(self._weights_of(direction), result.gradients[1:], strict=True):
                 weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
-        return results, State(torch.stack([r.h for r in results]), torch.stack([r.c for r in results]))
+        return results, State(*map(torch.stack, zip(*(result.last for result in results), strict=True)))
 
-    def _stack(self, way: int) -> Iterable[RecurrentLayer]:
-        stack = self.bilm.backward_layers if way else self.bilm.forward_layers
-        return (layer for layer in stack if isinstance(layer, RecurrentLayer))
-
-    def _weights_of(self, way: int) -> list[nn.Parameter]:
+    def _weights_of(self, direction: int) -> list[nn.Parameter]:
         """What a direction trains besides the token encoder; frozen weights are left out."""
         assert self.softmax is not None
-        own = [weight for layer in self._stack(way) for weight in layer.parameters()]
+        own = [weight for layer in self.bilm.stacks[direction] for weight in layer.parameters()]
         return [weight for weight in (*own, *self.softmax.parameters()) if weight.requires_grad]
 
-    def _direction(self, way: int, vectors: Tensor, step: Step, state: State, share: float, scale: float) -> Result:
-        assert self.softmax is not None
-        vectors.requires_grad_()
-        drop = partial(dropout, share=share, generator=step.dropout)
-        outputs, h, c = self._outputs(way, vectors[step.places], step.keep, state.h[way], state.c[way], drop)
-        real = step.targets >= 0
-        loss = self.softmax.loss(drop(outputs)[real], step.targets[real], step.samples)
-        gradients = torch.autograd.grad(loss * scale, [vectors, *self._weights_of(way)])
-        return Result(loss.item(), int(real.sum()), h, c, gradients)
+    @torch.no_grad()
+    def log_likelihoods(self, top: Tensor, ids: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """log p(t_k | t_1, …, t_k-1) and log p(t_k | t_k+1, …, t_N), (N - B,) each, of sentences with their bounds.
 
-    def _outputs(
-        self, way: int, x: Tensor, keep: Tensor | None, h: Tensor, c: Tensor, drop: Callable[[Tensor], Tensor]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The top layer, (T, B, P), and the state after the last step, without gradients."""
-        ends = []
-        for level, layer in enumerate(self._stack(way)):
-            x = drop(x)
-            output, end_h, end_c = stream(layer, x, h[level], c[level], keep)
-            x = output + x if self.config.residual and level > 0 else output  # the residual is the dropped input
-            ends.append((end_h.detach().to(h.dtype), end_c.detach().to(c.dtype)))
-        return x, torch.stack([end[0] for end in ends]), torch.stack([end[1] for end in ends])
+        `top`, (N, 2P), is their last layer, end to end, and `ids`, (N,), their words. The first token of a sentence is
+        predicted backwards alone, the last forwards alone.
+        """
+        assert self.softmax is not None
+        sentence = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(ids.device)  # (N,)
+        within = sentence[1:] == sentence[:-1]  # pairs of tokens side by side
+        forward, backward = top.chunk(2, dim=-1)
+        after = self.softmax.log_likelihood(forward[:-1][within], ids[1:][within])
+        return after, self.softmax.log_likelihood(backward[1:][within], ids[:-1][within])
 
 
 class _Undrawn(TorchFunctionMode):
@@ -142,12 +158,3 @@ class _Undrawn(TorchFunctionMode):
         if function.__name__ in DRAWING:
             return args[0] if args else kwargs["tensor"]
         return function(*args, **kwargs)
-
-
-def _softmax(config: ModelConfig) -> FullSoftmax | AdaptiveSoftmax | None:
-    if (softmax := config.softmax) is None:
-        return None
-    cutoffs = [cutoff for cutoff in softmax.cutoffs if cutoff < softmax.size]
-    kind = "full" if softmax.kind == "adaptive" and not cutoffs else softmax.kind
-    samples = min(softmax.samples, softmax.size - 1)
-    return make_softmax(kind, softmax.size, config.projection, samples=samples, cutoffs=cutoffs)

@@ -38,11 +38,9 @@ class PlainLinear:
         self.weight = weight
 
     def __call__(self, x: Tensor, bias: Tensor | None = None, /) -> Tensor:
-        """x W' + bias."""
         return torch.nn.functional.linear(x, self.weight, bias)
 
     def add_to(self, out: Tensor, x: Tensor, /) -> Tensor:
-        """out + x W'."""
         return out.addmm_(x, self.weight.t())
 
 
@@ -53,12 +51,10 @@ class PackedLinear:
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), INT8_ROWS)
 
     def __call__(self, x: Tensor, bias: Tensor | None = None, /) -> Tensor:
-        """x W' + bias."""
         product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.weight, bias, "none", [], "")
         return product
 
     def add_to(self, out: Tensor, x: Tensor, /) -> Tensor:
-        """out + x W'."""
         return self(x).add_(out)
 
 
@@ -69,13 +65,12 @@ class Int8Linear:
         scales = weight.abs().amax(dim=1).clamp_min(TINY) / 127
         zeros = torch.zeros(len(weight), dtype=torch.long)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch means to replace this way of making 8-bit tensors one day
+            warnings.simplefilter("ignore")  # torch means to replace this kind of 8-bit tensor one day
             quantized = torch.quantize_per_channel(weight.contiguous(), scales.double(), zeros, 0, torch.qint8)
         self.rows = len(weight)
         self.weight = torch.ops.quantized.linear_prepack(quantized, None)
 
     def __call__(self, x: Tensor, bias: Tensor | None = None, /) -> Tensor:
-        """x W' + bias."""
         addend = x.new_zeros(()) if bias is None else bias
         out = x.new_empty(len(x), self.rows)
         for block, product, scale in self._products(x):
@@ -83,7 +78,6 @@ class Int8Linear:
         return out
 
     def add_to(self, out: Tensor, x: Tensor, /) -> Tensor:
-        """out + x W'."""
         for block, product, scale in self._products(x):
             out[block].addcmul_(product, scale)
         return out
@@ -98,13 +92,9 @@ class Int8Linear:
 
 
 def make_linear(weight: Tensor, precision: Precision) -> Linear:
-    """The weight made ready in the fastest way that this machine has."""
-    if precision == "int8" and weight.numel() >= INT8_LEAST:
-        return _int8(weight)
-    return PackedLinear(weight) if torch.backends.mkldnn.is_available() else PlainLinear(weight)
-
-
-def _int8(weight: Tensor) -> Linear:
+    """The weight made ready in the fastest form that this machine has."""
+    if precision == "fp32" or weight.numel() < INT8_LEAST:
+        return PackedLinear(weight) if torch.backends.mkldnn.is_available() else PlainLinear(weight)
     try:
         return Int8Linear(weight)
     except (RuntimeError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Recurrent layers in training, over streams of text cut after T steps, with no padding."""
+"""The LSTM layer in training, as one autograd function: what `recurrent.lstm_step` computes, over T steps."""
 
 import math
 from typing import Any, NamedTuple
@@ -6,52 +6,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
-from torch.nn import functional as F
-
-from elmokit.model.recurrent import RecurrentLayer
 
 aten = torch.ops.aten
-Stream = tuple[Tensor, Tensor, Tensor]
 
 
-def stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
-    """The outputs, (T, B, P), the last h, (B, P), and the last c, (B, D), of a layer over x, (T, B, input).
-
-    `keep`, (T, B), is 0 where a sentence begins, so that its step starts from a zero state, and 1 elsewhere.
-    """
-    run = lstm_stream if layer.cell == "lstm" else gru_stream
-    return run(layer, x, h, c, keep)
-
-
-def lstm_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
-    """`stream` for an LSTM: what `RecurrentLayer.step` computes, as one function with a backward run of its own."""
-    device = x.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else layer.weight.dtype
-    clips = _bound(layer.cell_clip, dtype), _bound(layer.projection_clip, dtype)
-    given = (x, h, c, _keep(x, keep), layer.weight, layer.gate_bias(), layer.projection)
-    narrowed = (None if part is None else part.to(dtype) for part in given)
-    outputs, last_c = _LstmStream.apply(*narrowed, clips)  # type: ignore[no-untyped-call]
-    return outputs, outputs[-1], last_c
-
-
-def gru_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Stream:
-    """`stream` step by step, for torch to differentiate."""
-    gates = F.linear(x, layer.weight[:, : layer.input_size], layer.gate_bias())  # (T, B, gates * D)
-    recurrent = layer.weight[:, layer.input_size :]  # (gates * D, P)
-    outputs = []
-    for step_gates, kept in zip(gates, _keep(x, keep), strict=True):
-        h, c = layer.step(step_gates, recurrent, h * kept, c * kept)
-        outputs.append(h)
-    return torch.stack(outputs), h, c
-
-
-def _keep(x: Tensor, keep: Tensor | None) -> Tensor:
-    """What the state before each step is multiplied by, (T, B, 1)."""
-    return x.new_ones(*x.shape[:2], 1) if keep is None else (keep != 0).to(x.dtype)[:, :, None]
-
-
-class _Bound(NamedTuple):
-    """A clip to ± value; as with torch.clamp, its gradient passes at the bound itself: below the next number."""
+class Bound(NamedTuple):
+    """A clip; as with torch.clamp, its gradient passes at the bound itself: below the next number."""
 
     value: float
     next: float
@@ -63,18 +23,19 @@ class _Bound(NamedTuple):
         aten.hardtanh_backward.grad_input(gradient, x, -self.next, self.next, grad_input=gradient)
 
 
-def _bound(value: float | None, dtype: torch.dtype) -> _Bound | None:
+def bound(value: float | None, dtype: torch.dtype) -> Bound | None:
+    """The clip to ± value; None for none."""
     if value is None or math.isinf(value):
         return None
     number, infinity = torch.tensor([value, math.inf], dtype=dtype)
-    return _Bound(value, torch.nextafter(number, infinity).item())
+    return Bound(value, torch.nextafter(number, infinity).item())
 
 
 class _Weights(NamedTuple):
     recurrent: Tensor  # (4D, P)
     projection: Tensor | None  # (P, D)
-    cell_clip: _Bound | None
-    output_clip: _Bound | None
+    cell_clip: Bound | None
+    output_clip: Bound | None
 
 
 class _Tape(NamedTuple):
@@ -92,26 +53,15 @@ class _Tape(NamedTuple):
     outputs: Tensor  # (T, B, P)
 
 
-class _Gradients(NamedTuple):
-    gates: Tensor  # (T, B, 4D) before they were activated
-    raw_outputs: Tensor  # (T, B, P)
-    h: Tensor  # (B, P)
-    c: Tensor  # (B, D)
+class LstmStream(Function):
+    """x, (T, B, input), h, (B, P), c, (B, D), keep, (T, B, 1), and the weights in; outputs, (T, B, P), and last c out.
 
+    The state before a step is multiplied by `keep`, which is 0 or 1.
+    """
 
-class _LstmStream(Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        h: Tensor,
-        c: Tensor,
-        keep: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        projection: Tensor | None,
-        clips: tuple[_Bound | None, _Bound | None],
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, clips: tuple[Bound | None, Bound | None], *given: Any) -> tuple[Tensor, Tensor]:
+        x, h, c, keep, weight, bias, projection = given
         size = x.shape[2]
         own, recurrent, doubled_bias = map(_candidate_doubled, (weight[:, :size], weight[:, size:], bias))
         weights = _Weights(recurrent, projection, *clips)
@@ -128,15 +78,16 @@ class _LstmStream(Function):
         weight, projection, *saved = ctx.saved_tensors
         tape = _Tape(*saved)
         T, B, P = d_outputs.shape
-        gradients = _run_back(tape, _Weights(weight[:, -P:], projection, *ctx.clips), d_outputs, d_last_c)
-        d_gates = gradients.gates.view(T * B, -1)  # (T * B, 4D)
+        weights = _Weights(weight[:, -P:], projection, *ctx.clips)
+        d_gates, d_raw_outputs, d_h, d_c = _run_backward(tape, weights, d_outputs, d_last_c)
+        d_gates = d_gates.view(T * B, -1)  # (T * B, 4D)
         d_x = d_gates @ weight[:, :-P]  # (T * B, input)
         d_weight = d_gates.t() @ tape.inputs.view(T * B, -1)  # (4D, input + P)
         d_bias = d_gates.new_ones(T * B) @ d_gates  # (4D,) three times as fast as their sum
         d_projection = None
         if projection is not None:
-            d_projection = gradients.raw_outputs.view(T * B, P).t() @ tape.m.view(T * B, -1)  # (P, D)
-        return d_x.view(T, B, -1), gradients.h, gradients.c, None, d_weight, d_bias, d_projection, None
+            d_projection = d_raw_outputs.view(T * B, P).t() @ tape.m.view(T * B, -1)  # (P, D)
+        return None, d_x.view(T, B, -1), d_h, d_c, None, d_weight, d_bias, d_projection
 
 
 def _candidate_doubled(weight: Tensor) -> Tensor:
@@ -198,8 +149,8 @@ def _run(tape: _Tape, weights: _Weights, h: Tensor) -> None:
             h = weights.output_clip.clip(h, out=tape.outputs[t])
 
 
-def _run_back(tape: _Tape, weights: _Weights, d_outputs: Tensor, d_last_c: Tensor) -> _Gradients:
-    """Go back through the steps; what sums over all of them is left to the caller."""
+def _run_backward(tape: _Tape, weights: _Weights, d_outputs: Tensor, d_last_c: Tensor) -> tuple[Tensor, ...]:
+    """The gradients of gates before they were activated, of raw outputs, h and c; sums over steps are left to do."""
     D = tape.cells.shape[2]
     d_gates, d_raw_outputs = torch.empty_like(tape.gates), torch.empty_like(tape.outputs)
     d_h, d_c, d_m = torch.zeros_like(d_outputs[0]), d_last_c.clone(), torch.empty_like(d_last_c)
@@ -217,20 +168,17 @@ def _run_back(tape: _Tape, weights: _Weights, d_outputs: Tensor, d_last_c: Tenso
         torch.mul(d_c, g, out=d_i)
         torch.mul(d_c, tape.cells[t - 1] if t else tape.first_c, out=d_f)
         torch.mul(d_c, i, out=d_g)
-        _sigmoid_backward_(d_gates[t, :, : 3 * D], tape.gates[t, :, : 3 * D])
+        d_sigmoids = d_gates[t, :, : 3 * D]
+        aten.sigmoid_backward.grad_input(d_sigmoids, tape.gates[t, :, : 3 * D], grad_input=d_sigmoids)
         _tanh_backward_(d_g, g)
         d_c.mul_(f)
         d_h = torch.mm(d_gates[t], weights.recurrent).mul_(tape.keep[t])  # (B, P)
-    return _Gradients(d_gates, d_raw_outputs, d_h, d_c)
+    return d_gates, d_raw_outputs, d_h, d_c
 
 
 def _tanh(x: Tensor, one: Tensor, *, out: Tensor) -> Tensor:
     """tanh(x) = 1 - 2 sigmoid(-2x)."""
     return torch.sub(one, torch.mul(x, -2, out=out).sigmoid_(), alpha=2, out=out)
-
-
-def _sigmoid_backward_(gradient: Tensor, result: Tensor) -> None:
-    aten.sigmoid_backward.grad_input(gradient, result, grad_input=gradient)
 
 
 def _tanh_backward_(gradient: Tensor, result: Tensor) -> Tensor:

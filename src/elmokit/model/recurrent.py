@@ -1,58 +1,55 @@
-"""Recurrent layers with a projection and clips, over packed sequences."""
+"""Recurrent layers with a projection and clips: the formulas of each cell, and beside them its fast forms."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
+from elmokit.model.linear import Linear, Precision, make_linear
+from elmokit.model.lstm_training import LstmStream, bound
 
-GATES = {"lstm": 4, "gru": 3}
+Outputs = tuple[Tensor, Tensor, Tensor]  # and the last h and c
+WINDOW_ROWS = 256  # rows whose input gates are computed at once: enough for full speed, and memory stays bounded
 
 
 class RecurrentLayer(nn.Module):
     """One direction of one layer.
 
     The matrix `weight` is (gates * D, input + P): what multiplies the input, then what multiplies the last output.
-    Its gates are i, f, o, g for the LSTM (input, forget, output, candidate) and r, z, n for the GRU.
     """
 
     def __init__(self, input_size: int, config: ModelConfig) -> None:
         super().__init__()
-        self.input_size = input_size
-        self.cell, self.hidden, self.output_size = config.cell, config.hidden, config.projection
+        self.cell = CELLS[config.cell]
+        self.input_size, self.hidden, self.output_size = input_size, config.hidden, config.projection
         self.cell_clip = config.cell_clip
         self.projection_clip = config.projection_clip if config.projected else None
         self.forget_bias = config.forget_bias
-        rows = GATES[config.cell] * config.hidden
+        rows = len(self.cell.gates) * config.hidden
         self.weight = nn.Parameter(torch.empty(rows, input_size + config.projection))
         self.bias = nn.Parameter(torch.zeros(rows))
-        self.candidate_bias = nn.Parameter(torch.zeros(config.hidden)) if config.cell == "gru" else None
+        # within the reach of a reset gate the last output has a bias of its own
+        self.candidate_bias = nn.Parameter(torch.zeros(config.hidden)) if "reset" in self.cell.gates else None
         self.projection = nn.Parameter(torch.empty(config.projection, config.hidden)) if config.projected else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Start as TensorFlow's LSTM cell does: Glorot's uniform range for the matrices, zero biases."""
-        nn.init.xavier_uniform_(self.weight)
+        nn.init.xavier_uniform_(self.weight)  # as TensorFlow's LSTM cell starts, with zero biases
         if self.projection is not None:
             nn.init.xavier_uniform_(self.projection)
 
     def gate_bias(self) -> Tensor:
         """The bias with the forget gate's constant added."""
-        if self.cell != "lstm" or not self.forget_bias:
+        if "forget" not in self.cell.gates or not self.forget_bias:
             return self.bias
-        constant = torch.zeros_like(self.bias)
-        constant[self.hidden : 2 * self.hidden] = self.forget_bias
-        return self.bias + constant
+        constant = self.bias.new_zeros(len(self.cell.gates), self.hidden)
+        constant[self.cell.gates.index("forget")] = self.forget_bias
+        return self.bias + constant.flatten()
 
-    def forward(
-        self, inputs: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The outputs, (N, P), and each sentence's last h, (B, P), and c, (B, D)."""
-        gates = F.linear(inputs, self.weight[:, : self.input_size], self.gate_bias())  # (N, gates * D)
-        recurrent = self.weight[:, self.input_size :]  # (gates * D, P)
+    def forward(self, inputs: Tensor, batch_sizes: Sequence[int], h: Tensor, c: Tensor) -> Outputs:
+        """The outputs, (N, P), and each sentence's last h, (B, P), and c, (B, D), over packed sentences."""
+        gates, recurrent = self.input_gates(inputs), self.weight[:, self.input_size :]
         outputs, ended_h, ended_c = [], [], []
         for step in gates.split(list(batch_sizes)):
             running = len(step)
@@ -63,33 +60,167 @@ class RecurrentLayer(nn.Module):
         last_h, last_c = torch.cat([h, *reversed(ended_h)]), torch.cat([c, *reversed(ended_c)])
         return torch.cat(outputs), last_h, last_c
 
+    def input_gates(self, inputs: Tensor) -> Tensor:
+        """The input's share of the gates, (..., gates * D), of all steps at once."""
+        return F.linear(inputs, self.weight[:, : self.input_size], self.gate_bias())
+
     def step(self, gates: Tensor, recurrent: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """One time step: the input's share of the gates and the last state in, the new state out."""
-        if self.cell == "lstm":
-            m, c = lstm_cell(gates + h @ recurrent.t(), c, self.cell_clip)
-        else:
-            assert self.candidate_bias is not None
-            m = c = gru_cell(gates, h @ recurrent.t(), self.candidate_bias, c, self.cell_clip)
+        """h' = clip(W_P m), or m without a projection, and c'; m and c' are the cell's."""
+        m, c = self.cell.step(self, gates, h @ recurrent.t(), c)
         if self.projection is None:
             return m, c
         return clip(m @ self.projection.t(), self.projection_clip), c
 
 
-def lstm_cell(gates: Tensor, c: Tensor, cell_clip: float | None) -> tuple[Tensor, Tensor]:
-    """c' = clip(f * c + i * g), m = o * tanh(c')."""
-    i, f, o, g = gates.chunk(4, dim=-1)
-    c = clip(f.sigmoid() * c + i.sigmoid() * g.tanh(), cell_clip)
+def lstm_step(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """m = o * tanh(c') with c' = clip(f * c + i * g), from the input's and the last output's share of the gates."""
+    i, f, o, g = (x + h).chunk(4, dim=-1)
+    c = clip(f.sigmoid() * c + i.sigmoid() * g.tanh(), layer.cell_clip)
     return o.sigmoid() * c.tanh(), c
 
 
-def gru_cell(gates: Tensor, recurrent: Tensor, candidate_bias: Tensor, c: Tensor, cell_clip: float | None) -> Tensor:
-    """c' = clip((1 - z) * n + z * c), n = tanh(x_n + r * (h_n + b))."""
-    x_r, x_z, x_n = gates.chunk(3, dim=-1)
-    h_r, h_z, h_n = recurrent.chunk(3, dim=-1)
+def gru_step(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """m = c' = clip((1 - z) * n + z * c) with n = tanh(x_n + r * (h_n + b))."""
+    x_r, x_z, x_n = x.chunk(3, dim=-1)
+    h_r, h_z, h_n = h.chunk(3, dim=-1)
+    assert layer.candidate_bias is not None
     r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
-    return clip(torch.lerp(torch.tanh(x_n + r * (h_n + candidate_bias)), c, z), cell_clip)
+    n = torch.tanh(x_n + r * (h_n + layer.candidate_bias))
+    c = clip(torch.lerp(n.to(c.dtype), c, z.to(c.dtype)), layer.cell_clip)  # gates are of 16 bits under autocast
+    return c, c
 
 
 def clip(x: Tensor, bound: float | None) -> Tensor:
-    """X kept within plus or minus the bound."""
+    """The values kept within plus or minus the bound."""
     return x if bound is None or math.isinf(bound) else x.clamp(-bound, bound)
+
+
+def plain_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Outputs:
+    """The outputs, (T, B, P), the last h, (B, P), and the last c, (B, D), of a layer over x, (T, B, input).
+
+    `keep`, (T, B), is 0 where a sentence begins, so that its step starts from a zero state, and 1 elsewhere.
+    """
+    recurrent, outputs = layer.weight[:, layer.input_size :], []
+    for gates, kept in zip(layer.input_gates(x), _kept(x, keep), strict=True):
+        h, c = layer.step(gates, recurrent, h * kept, c * kept)
+        outputs.append(h)
+    return torch.stack(outputs), h, c
+
+
+def lstm_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Outputs:
+    """`plain_stream` for an LSTM, as one function with a backward run of its own; under autocast, of 16 bits."""
+    device = x.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else layer.weight.dtype
+    clips = bound(layer.cell_clip, dtype), bound(layer.projection_clip, dtype)
+    given = (x, h, c, _kept(x, keep), layer.weight, layer.gate_bias(), layer.projection)
+    narrowed = (None if part is None else part.to(dtype) for part in given)
+    outputs, last_c = LstmStream.apply(clips, *narrowed)  # type: ignore[no-untyped-call]
+    return outputs, outputs[-1], last_c
+
+
+def _kept(x: Tensor, keep: Tensor | None) -> Tensor:
+    """What the state before each step is multiplied by, (T, B, 1)."""
+    return x.new_ones(*x.shape[:2], 1) if keep is None else (keep != 0).to(x.dtype)[:, :, None]
+
+
+# The outputs, (N, P), from x, batch sizes, h, (B, P), None for zeros, and c, (B, D), which becomes each sentence's last
+FastLayer = Callable[[Tensor, Sequence[int], Tensor | None, Tensor], Tensor]
+
+
+def plain_layer(layer: RecurrentLayer, _precision: Precision) -> FastLayer:
+    """The layer run as the module itself runs it; there is no int8 for it."""
+
+    def run(x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor) -> Tensor:
+        outputs: Tensor
+        outputs, _, last_c = layer(x, batch_sizes, c.new_zeros(len(c), layer.output_size) if h is None else h, c)
+        c.copy_(last_c)
+        return outputs
+
+    return run
+
+
+class FastLstm:
+    """An LSTM in terms that need the fewest operations a step.
+
+    Torch's sigmoid is several times as fast as its tanh, so tanh(x) is 2 sigmoid(2x) - 1: the candidate's weights and
+    the cells are kept doubled, which is exact, and -m = o - 2 o sigmoid(2c) is projected by minus the projection.
+    """
+
+    def __init__(self, layer: RecurrentLayer, precision: Precision) -> None:
+        candidate = slice(3 * layer.hidden, None)
+        weight, bias = layer.weight.detach().clone(), layer.gate_bias().detach().clone()
+        weight[candidate] *= 2
+        bias[candidate] *= 2
+        self.output_size, self.bias = layer.output_size, bias
+        self.doubled_clip = 2 * (layer.cell_clip or math.inf)
+        self.projection_clip = layer.projection_clip or math.inf
+        self.input = make_linear(weight[:, : layer.input_size], precision)
+        self.recurrent = make_linear(weight[:, layer.input_size :], precision)
+        self.minus_projection: Linear | None = None
+        if layer.projection is not None:
+            self.minus_projection = make_linear(-layer.projection.detach(), precision)
+
+    def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor, /) -> Tensor:
+        outputs = x.new_empty(len(x), self.output_size)
+        c.mul_(2)
+        done = 0
+        if h is None:
+            done = batch_sizes[0]
+            h = self._first_step(x[:done], c, out=outputs[:done])
+        for steps in _windows(batch_sizes[1:] if done else batch_sizes):
+            gates = self.input(x[done : done + sum(steps)], self.bias)  # (rows, 4D)
+            for step in gates.split(steps):
+                running = len(step)
+                gates_now = self.recurrent.add_to(step, h[:running])
+                h = self._step(gates_now, c[:running], out=outputs[done : done + running])
+                done += running
+        c.div_(2)
+        return outputs
+
+    def _first_step(self, x: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
+        """From a zero state; sentences that all begin with the same token, <S>, are one as yet."""
+        rows = 1 if bool((x == x[0]).all()) else len(x)
+        self._step(self.input(x[:rows], self.bias), doubled[:rows], out=out[:rows])
+        if rows < len(x):
+            out[1:], doubled[1 : len(x)] = out[0], doubled[0]
+        return out
+
+    def _step(self, gates: Tensor, doubled: Tensor, *, out: Tensor) -> Tensor:
+        """One time step of the sentences still running; the new outputs."""
+        i, f, o, g = gates.sigmoid_().chunk(4, dim=-1)
+        doubled.mul_(f).addcmul_(i, g, value=4).sub_(i, alpha=2).clamp_(-self.doubled_clip, self.doubled_clip)
+        minus_m = torch.addcmul(o, o, torch.sigmoid(doubled, out=g), value=-2, out=g)
+        if self.minus_projection is None:
+            return torch.neg(minus_m, out=out)
+        return torch.clamp(self.minus_projection(minus_m), -self.projection_clip, self.projection_clip, out=out)
+
+
+def _windows(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Consecutive steps of about WINDOW_ROWS rows in all."""
+    steps: list[int] = []
+    for size in batch_sizes:
+        if steps and sum(steps) + size > WINDOW_ROWS:
+            yield steps
+            steps = []
+        steps.append(size)
+    if steps:
+        yield steps
+
+
+class Cell(NamedTuple):
+    """What a kind of recurrent cell needs."""
+
+    gates: tuple[str, ...]
+    """Blocks of D rows in a layer's weights, in this order."""
+    step: Callable[[RecurrentLayer, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+    """The formula."""
+    stream: Callable[[RecurrentLayer, Tensor, Tensor, Tensor, Tensor | None], Outputs]
+    """`plain_stream` in the form that training runs."""
+    fast: Callable[[RecurrentLayer, Precision], FastLayer]
+    """`RecurrentLayer.forward` in the form that inference on a CPU runs."""
+
+
+CELLS: dict[Literal["lstm", "gru"], Cell] = {
+    "lstm": Cell(("input", "forget", "output", "candidate"), lstm_step, lstm_stream, FastLstm),
+    "gru": Cell(("reset", "update", "candidate"), gru_step, plain_stream, plain_layer),
+}

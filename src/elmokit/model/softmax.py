@@ -1,8 +1,8 @@
-"""Output layers: which word stands here; one is shared by the two directions of a language model in training."""
+"""Output layers p(word | h): full, sampled, adaptive; the two directions of a language model share one."""
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -10,24 +10,12 @@ from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional as F
 
+from elmokit.config import SoftmaxConfig
 from elmokit.errors import ConfigError, DataError
 
-SoftmaxKind = Literal["full", "sampled", "adaptive"]
+Generator = torch.Generator | None
 CHUNK = 2**21  # logits that exist at once: about the speed of all at once, or better
 LEAST_ROWS = 64  # fewer at once and the weights are read too often for a large vocabulary
-
-
-class Softmax(Protocol):
-    """A distribution over V words from an output of a direction, width P."""
-
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The negative log likelihood of the targets, (N,), after h, (N, P): in nats, summed, to be differentiated."""
-
-    def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The exact log probability of each target, (N,), without gradients and never all N × V at once."""
-
-    def log_probabilities(self, h: Tensor) -> Tensor:
-        """The log probability of every word, (N, V), for a few rows."""
 
 
 class FullSoftmax(nn.Module):
@@ -40,14 +28,14 @@ class FullSoftmax(nn.Module):
         self.weight = nn.Parameter(torch.randn(vocabulary_size, width) / math.sqrt(width))  # as bilm-tf starts it
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
-        """The exact negative log likelihood."""
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:  # noqa: ARG002
+        """The negative log likelihood of the targets, (N,), after h, (N, P): in nats, summed, to be differentiated."""
         _check_targets(targets, len(self.bias))
-        return _cross_entropy(h, self.weight, self.bias, targets)
+        return _cross_entropy(h, self.weight, self.bias, targets, plain=plain)
 
     @torch.no_grad()
     def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The exact log probability of each target, (N,)."""
+        """The exact log probability of each target, (N,), without gradients and never all N × V at once."""
         _check_targets(targets, len(self.bias))
         result = h.new_empty(len(h))
         for rows in _chunks(len(h), len(self.bias)):
@@ -56,7 +44,7 @@ class FullSoftmax(nn.Module):
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:
-        """The log probability of every word, (N, V)."""
+        """The log probability of every word, (N, V), for a few rows."""
         return F.linear(h, self.weight, self.bias).log_softmax(dim=-1)
 
 
@@ -73,16 +61,13 @@ class SampledSoftmax(FullSoftmax):
             raise ConfigError(f"samples is {samples}: it goes from 1 to below the vocabulary's size, {vocabulary_size}")
         self.samples = samples
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The sampled loss, on one sample drawn on the CPU for all rows."""
-        return self.sampled_loss(h, targets, draw_sample(len(self.bias), self.samples, generator))
-
-    def sampled_loss(self, h: Tensor, targets: Tensor, sample: "Sample") -> Tensor:
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:
         """Cross entropy of w_k h + b_k - log E(k), E the expected count in the sample, over the target and the sample.
 
-        Where the target itself was drawn, that drawing does not count.
+        One sample is drawn for all rows, on the CPU. Where the target itself was drawn, that drawing does not count.
         """
         _check_targets(targets, len(self.bias))
+        sample = draw_sample(len(self.bias), self.samples, generator)
         drawn = sample.words.to(h.device)
         words = torch.cat([drawn, targets])  # (S + N,)
         sizes = [len(drawn), len(targets)]
@@ -90,7 +75,7 @@ class SampledSoftmax(FullSoftmax):
         weight, own_weight = F.embedding(words, self.weight).split(sizes)  # (S, P), (N, P)
         bias, own_bias = (self.bias[words] - correction).split(sizes)  # (S,), (N,)
         own = (h * own_weight).sum(dim=-1) + own_bias  # (N,)
-        return _cross_entropy(h, weight, bias, _places(drawn, targets), own)
+        return _cross_entropy(h, weight, bias, _indices_in(drawn, targets), own, plain=plain)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -101,7 +86,9 @@ class AdaptiveSoftmax(nn.Module):
 
     def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int], *, div_value: int = 2) -> None:
         super().__init__()
-        _check_cutoffs(cutoffs, vocabulary_size)
+        if not cutoffs or list(cutoffs) != sorted({*cutoffs}) or not 1 <= cutoffs[0] <= cutoffs[-1] < vocabulary_size:
+            limit = f"they rise from at least 1 to below the vocabulary's size, {vocabulary_size}"
+            raise ConfigError(f"cutoffs are {list(cutoffs)}: {limit}")
         if div_value < 1:
             raise ConfigError(f"div_value is {div_value}: it must be at least 1")
         self.edges = (*cutoffs, vocabulary_size)
@@ -111,25 +98,22 @@ class AdaptiveSoftmax(nn.Module):
         self.projections = nn.ModuleList(nn.Linear(width, narrow, bias=False) for narrow in widths)
         self.tails = nn.ModuleList(FullSoftmax(*shape) for shape in zip(sizes, widths, strict=True))
 
-    def loss(self, h: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:  # noqa: ARG002
-        """The exact negative log likelihood."""
+    def loss(self, h: Tensor, targets: Tensor, generator: Generator = None, *, plain: bool = False) -> Tensor:
         _check_targets(targets, self.edges[-1])
-        loss = self.head.loss(h, self._head_targets(targets))
-        for tail, _, narrow, places in self._parts(h, targets):  # even without rows: every weight gets a gradient
-            loss = loss + tail.loss(narrow, places)
+        loss = self.head.loss(h, self._head_targets(targets), generator, plain=plain)
+        for tail, _, narrow, indices in self._parts(h, targets):  # even without rows: every weight gets a gradient
+            loss = loss + tail.loss(narrow, indices, generator, plain=plain)
         return loss
 
     @torch.no_grad()
     def log_likelihood(self, h: Tensor, targets: Tensor) -> Tensor:
-        """The exact log probability of each target, (N,)."""
         _check_targets(targets, self.edges[-1])
         result = self.head.log_likelihood(h, self._head_targets(targets))
-        for tail, rows, narrow, places in self._parts(h, targets):
-            result[rows] += tail.log_likelihood(narrow, places)
+        for tail, rows, narrow, indices in self._parts(h, targets):
+            result[rows] += tail.log_likelihood(narrow, indices)
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:
-        """The log probability of every word, (N, V)."""
         words, *clusters = self.head.log_probabilities(h).split([self.edges[0]] + [1] * len(self.tails), dim=-1)
         tails = zip(clusters, self.projections, self.tails, strict=True)
         rare = [cluster + cast(FullSoftmax, tail).log_probabilities(project(h)) for cluster, project, tail in tails]
@@ -141,27 +125,27 @@ class AdaptiveSoftmax(nn.Module):
         return torch.where(cluster == 0, targets, self.edges[0] + cluster - 1)
 
     def _parts(self, h: Tensor, targets: Tensor) -> Iterator[tuple[FullSoftmax, Tensor, Tensor, Tensor]]:
-        """For each cluster: its softmax, the rows whose target is in it, their narrow input, the targets' places."""
+        """For each cluster: its softmax, the rows whose target is in it, their narrow input, their targets' indices."""
         ranges = zip(self.edges, self.edges[1:], strict=False)
         for (low, high), project, tail in zip(ranges, self.projections, self.tails, strict=True):
             rows = ((targets >= low) & (targets < high)).nonzero().squeeze(1)
             yield cast(FullSoftmax, tail), rows, project(h[rows]), targets[rows] - low
 
 
-def make_softmax(
-    kind: SoftmaxKind, vocabulary_size: int, width: int, *, samples: int, cutoffs: Sequence[int]
-) -> FullSoftmax | SampledSoftmax | AdaptiveSoftmax:
-    """The output layer of that kind; samples and cutoffs count for the kind that has them."""
-    if kind == "full":
-        return FullSoftmax(vocabulary_size, width)
-    if kind == "sampled":
-        return SampledSoftmax(vocabulary_size, width, samples)
-    if kind == "adaptive":
-        return AdaptiveSoftmax(vocabulary_size, width, cutoffs)
-    raise ConfigError(f"unknown softmax {kind!r}: it is 'full', 'sampled' or 'adaptive'")
+Softmax = FullSoftmax | AdaptiveSoftmax
 
 
-class Sample(NamedTuple):
+def make_softmax(config: SoftmaxConfig, width: int) -> Softmax:
+    """The output layer for a direction's outputs of this width."""
+    cutoffs = [cutoff for cutoff in config.cutoffs if cutoff < config.size]
+    if config.kind == "adaptive" and cutoffs:
+        return AdaptiveSoftmax(config.size, width, cutoffs)
+    if config.kind == "sampled":
+        return SampledSoftmax(config.size, width, min(config.samples, config.size - 1))
+    return FullSoftmax(config.size, width)
+
+
+class DrawnWords(NamedTuple):
     """Distinct words, and how many draws it took to find them."""
 
     words: Tensor
@@ -169,7 +153,7 @@ class Sample(NamedTuple):
     tries: int
 
 
-def draw_sample(vocabulary_size: int, samples: int, generator: torch.Generator | None = None) -> Sample:
+def draw_sample(vocabulary_size: int, samples: int, generator: Generator = None) -> DrawnWords:
     """Draw words k with P(k) = log((k + 2) / (k + 1)) / log(V + 1) until so many are distinct, as TensorFlow does."""
     draws = np.empty(0, dtype=np.int64)
     words, first = draws, draws
@@ -179,7 +163,7 @@ def draw_sample(vocabulary_size: int, samples: int, generator: torch.Generator |
         draws = np.concatenate([draws, more.clamp_(max=vocabulary_size - 1).numpy()])
         words, first = np.unique(draws, return_index=True)
     tries = int(np.partition(first, samples - 1)[samples - 1]) + 1
-    return Sample(torch.from_numpy(words[first < tries]), tries)
+    return DrawnWords(torch.from_numpy(words[first < tries]), tries)
 
 
 def log_expected_count(words: Tensor, tries: int, vocabulary_size: int) -> Tensor:
@@ -188,26 +172,46 @@ def log_expected_count(words: Tensor, tries: int, vocabulary_size: int) -> Tenso
     return torch.log(-torch.expm1(tries * torch.log1p(-p)))
 
 
-def _places(drawn: Tensor, targets: Tensor) -> Tensor:
+def _indices_in(drawn: Tensor, targets: Tensor) -> Tensor:
     """Where each target stands in the sample; S, one past its end, if it does not."""
-    place = torch.searchsorted(drawn, targets)
-    return torch.where(drawn[place.clamp(max=len(drawn) - 1)] == targets, place, len(drawn))
+    index = torch.searchsorted(drawn, targets)
+    return torch.where(drawn[index.clamp(max=len(drawn) - 1)] == targets, index, len(drawn))
+
+
+def _cross_entropy(
+    h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None, *, plain: bool
+) -> Tensor:
+    if plain:
+        return plain_cross_entropy(h, weight, bias, targets, own)
+    loss: Tensor = _CrossEntropy.apply(h.to(weight.dtype), weight, bias, targets, own)  # type: ignore[no-untyped-call]
+    return loss
+
+
+def plain_cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None) -> Tensor:
+    """- sum_n log softmax(W h_n + b)[target_n]; targets are rows of the weight.
+
+    With `own`, (N,), the targets' own logits stand in one more column, and `targets` says which row of the weight each
+    must not meet: that of the target itself, or one past the end for none.
+    """
+    logits, V = F.linear(h, weight, bias), len(bias)  # (N, V)
+    if own is not None:
+        itself = targets[:, None] == torch.arange(V, device=h.device)
+        logits = torch.cat([logits.masked_fill(itself, -math.inf), own[:, None]], dim=1)  # (N, V + 1)
+        targets = torch.full_like(targets, V)
+    return F.cross_entropy(logits, targets, reduction="sum")
 
 
 class _CrossEntropy(Function):
-    """Loss and gradients in one go, chunk by chunk.
-
-    Without `own`, targets are rows of the weight. With `own`, the targets' own logits stand in one more column, and
-    `targets` says which row of the weight each must not meet.
-    """
+    """`plain_cross_entropy` and its gradients in one go, chunk by chunk, so that never all N × V logits exist."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None) -> Tensor:
         V, loss = len(bias), h.new_zeros(())
         d_h, d_weight, d_bias = torch.empty_like(h), torch.zeros_like(weight), torch.zeros_like(bias)
         d_own = None if own is None else torch.empty_like(own)
-        buffer = h.new_empty(min(len(h), _chunk_rows(V)), V if own is None else V + 1)
-        for rows in _chunks(len(h), V):
+        chunks = _chunks(len(h), V)
+        buffer = h.new_empty(len(h[chunks[0]]) if chunks else 0, V if own is None else V + 1)
+        for rows in chunks:
             logits = buffer[: len(h[rows])]
             torch.addmm(bias, h[rows], weight.t(), out=logits[:, :V])
             columns = targets[rows, None]
@@ -231,11 +235,6 @@ class _CrossEntropy(Function):
         return d_h * d_loss, d_weight * d_loss, d_bias * d_loss, None, None if d_own is None else d_own * d_loss
 
 
-def _cross_entropy(h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None = None) -> Tensor:
-    loss: Tensor = _CrossEntropy.apply(h.to(weight.dtype), weight, bias, targets, own)  # type: ignore[no-untyped-call]
-    return loss
-
-
 def _into_gradient_(logits: Tensor, columns: Tensor) -> Tensor:
     """Turn the logits into softmax minus target, the gradient of the cross entropy, which is returned summed."""
     own = logits.gather(1, columns)  # (n, 1)
@@ -245,12 +244,8 @@ def _into_gradient_(logits: Tensor, columns: Tensor) -> Tensor:
     return (total.log() + top - own).sum()
 
 
-def _chunk_rows(classes: int) -> int:
-    return max(LEAST_ROWS, CHUNK // classes)
-
-
 def _chunks(n: int, classes: int) -> list[slice]:
-    rows = _chunk_rows(classes)
+    rows = max(LEAST_ROWS, CHUNK // classes)
     return [slice(start, start + rows) for start in range(0, n, rows)]
 
 
@@ -258,10 +253,3 @@ def _check_targets(targets: Tensor, size: int) -> None:
     wrong = targets[(targets < 0) | (targets >= size)]
     if len(wrong):
         raise DataError(f"target {int(wrong[0])} is no word of the vocabulary: its ids go from 0 to {size - 1}")
-
-
-def _check_cutoffs(cutoffs: Sequence[int], vocabulary_size: int) -> None:
-    if not cutoffs or list(cutoffs) != sorted({*cutoffs}) or not 1 <= cutoffs[0] <= cutoffs[-1] < vocabulary_size:
-        raise ConfigError(
-            f"cutoffs are {list(cutoffs)}: they rise from at least 1 to below the vocabulary's size, {vocabulary_size}"
-        )

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeVar
 
 import torch
@@ -17,18 +17,15 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) -> list[T]:
     """The jobs' results, computed on as many threads as torch has been given, with or without gradients.
 
-    Torch's own way, all threads at each operation, makes them wait for each other thousands of times a second.
+    Torch itself has all threads work at each operation: they wait for each other thousands of times a second.
     """
+
+    def run(job: Callable[[], T]) -> T:
+        with torch.inference_mode(not gradients):
+            return job()
+
     threads = torch.get_num_threads()
-    run = partial(_alone, gradients=gradients)
-    if threads == 1:
-        return [run(job) for job in jobs]
-    return list(_pool(threads, os.getpid()).map(run, jobs))
-
-
-def _alone(job: Callable[[], T], *, gradients: bool) -> T:
-    with torch.inference_mode(not gradients):
-        return job()
+    return [run(job) for job in jobs] if threads == 1 else list(_pool(threads, os.getpid()).map(run, jobs))
 
 
 @lru_cache(maxsize=1)

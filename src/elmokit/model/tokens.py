@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,13 +25,15 @@ class Highway(nn.Module):
         self.transform = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Let part of x through and transform the rest."""
         transformed, share = self.transform(x).relu(), self.gate(x).sigmoid()  # of 16 bits under autocast
         return torch.lerp(x, transformed.to(x.dtype), share.to(x.dtype))
 
 
 class CharacterCnn(nn.Module):
-    """Characters → convolutions, each filter's maximum over the word → highways."""
+    """highways(activation(max over positions (conv_w(characters) + b_w))), all widths w side by side.
+
+    The module itself is the plain form; `fast` gives the same in the form that training runs.
+    """
 
     def __init__(self, config: CharacterConfig) -> None:
         super().__init__()
@@ -39,9 +41,26 @@ class CharacterCnn(nn.Module):
         self.pad = encoder.pad
         self.embedding = nn.Embedding(encoder.size, config.dim)
         self.convolutions = nn.ModuleList(nn.Conv1d(config.dim, count, width) for width, count in config.filters)
-        self.highways = nn.ModuleList(Highway(config.n_filters) for _ in range(config.highways))
+        self.highways = nn.Sequential(*(Highway(config.n_filters) for _ in range(config.highways)))
         self.activation = torch.relu if config.activation == "relu" else torch.tanh
         self.widest = max(width for width, _ in config.filters)
+
+    def forward(self, char_ids: Tensor) -> Tensor:
+        """The words' features, (N, filters), from their character ids, (N, C)."""
+        x = self.embedding(char_ids).transpose(1, 2)  # (N, E, C)
+        maxima = [convolution(x).amax(dim=-1) for convolution in self.convolutions]  # each (N, count)
+        return cast(Tensor, self.highways(self.activation(torch.cat(maxima, dim=-1))))
+
+    def fast(self, char_ids: Tensor) -> Tensor:
+        """What the module gives, by groups of words of like length, with little padding."""
+        return cast(Tensor, self.highways(self.filtered(char_ids, list(self.groups(char_ids)))))
+
+    def filtered(self, char_ids: Tensor, groups: list[Tensor]) -> Tensor:
+        """Each filter's maximum over the word, activated: (N, C) → (N, filters)."""
+        filters = [part for convolution in self.convolutions for part in (convolution.weight, convolution.bias)]
+        cropped = [self.crop(char_ids[group]) for group in groups]
+        maxima = _Maxima.apply(cropped, self.embedding.weight, *filters)  # type: ignore[no-untyped-call]
+        return self.activation(maxima[torch.cat(groups).argsort()])
 
     def crop(self, char_ids: Tensor) -> Tensor:
         """Drop padding that changes no maximum: one window of nothing but padding is kept for each width."""
@@ -49,28 +68,14 @@ class CharacterCnn(nn.Module):
         return char_ids[:, : longest + self.widest]
 
     def groups(self, char_ids: Tensor) -> Iterator[Tensor]:
-        """Words of like length together, so that little padding is convolved, and not too many at a time."""
+        """Words of like length together, by their indices, and not too many at a time."""
         lengths, order = (char_ids != self.pad).sum(dim=1).sort(stable=True)
         start = 0
-        for place, length in enumerate(lengths.tolist()):
-            if (place + 1 - start) * (length + self.widest) > POSITIONS and place > start:
-                yield order[start:place]
-                start = place
+        for end, length in enumerate(lengths.tolist()):
+            if (end + 1 - start) * (length + self.widest) > POSITIONS and end > start:
+                yield order[start:end]
+                start = end
         yield order[start:]
-
-    def filtered(self, char_ids: Tensor, groups: list[Tensor]) -> Tensor:
-        """Each filter's maximum over the word, activated: (N, C) → (N, filters)."""
-        filters = [part for conv in self.convolutions for part in (conv.weight, conv.bias)]
-        cropped = [self.crop(char_ids[group]) for group in groups]
-        maxima = _Maxima.apply(cropped, self.embedding.weight, *filters)  # type: ignore[no-untyped-call]
-        return self.activation(maxima[torch.cat(groups).argsort()])
-
-    def forward(self, char_ids: Tensor) -> Tensor:
-        """The words' features, (N, filters), from their character ids, (N, C)."""
-        x = self.filtered(char_ids, list(self.groups(char_ids)))
-        for highway in self.highways:
-            x = highway(x)
-        return x
 
 
 class _Maxima(Function):
@@ -79,7 +84,7 @@ class _Maxima(Function):
     @staticmethod
     def forward(ctx: Any, groups: list[Tensor], characters: Tensor, *filters: Tensor) -> Tensor:
         found = side_by_side(partial(_maxima, group, characters, filters) for group in groups)
-        ctx.groups, ctx.places = groups, [places for _, places in found]
+        ctx.groups, ctx.windows = groups, [windows for _, windows in found]
         ctx.save_for_backward(characters, *filters)
         return torch.cat([maxima for maxima, _ in found])
 
@@ -87,32 +92,32 @@ class _Maxima(Function):
     @once_differentiable
     def backward(ctx: Any, d_maxima: Tensor) -> tuple[Tensor | None, ...]:
         characters, *filters = ctx.saved_tensors
-        parts = zip(ctx.groups, ctx.places, d_maxima.split([len(group) for group in ctx.groups]), strict=True)
+        parts = zip(ctx.groups, ctx.windows, d_maxima.split([len(group) for group in ctx.groups]), strict=True)
         found = side_by_side(partial(_maxima_backward, *part, characters, filters) for part in parts)
         return None, *(torch.stack(gradients).sum(dim=0) for gradients in zip(*found, strict=True))
 
 
 def _maxima(char_ids: Tensor, characters: Tensor, filters: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """The maxima of a group, (N, filters), and for each width the windows that they stand in, (N, count)."""
-    x, maxima, places = characters[char_ids], [], []  # (N, C, E)
+    x, maxima, chosen = characters[char_ids], [], []  # (N, C, E)
     for weight, bias in zip(filters[::2], filters[1::2], strict=True):
-        maximum, place = (_windows(x, weight) @ weight.flatten(1).t()).max(dim=1)
+        maximum, window = (_windows(x, weight) @ weight.flatten(1).t()).max(dim=1)
         maxima.append(maximum + bias)
-        places.append(place)
-    return torch.cat(maxima, dim=1), places
+        chosen.append(window)
+    return torch.cat(maxima, dim=1), chosen
 
 
 def _maxima_backward(
-    char_ids: Tensor, places: list[Tensor], d_maxima: Tensor, characters: Tensor, filters: Sequence[Tensor]
+    char_ids: Tensor, chosen: list[Tensor], d_maxima: Tensor, characters: Tensor, filters: Sequence[Tensor]
 ) -> list[Tensor]:
     """The gradients of the characters' vectors and of each width's weight and bias."""
     x, gradients = characters[char_ids], []
     d_x = torch.zeros_like(x)
-    d_parts = d_maxima.split([place.shape[1] for place in places], dim=1)
-    for weight, place, d_maximum in zip(filters[::2], places, d_parts, strict=True):
+    d_parts = d_maxima.split([window.shape[1] for window in chosen], dim=1)
+    for weight, window, d_maximum in zip(filters[::2], chosen, d_parts, strict=True):
         windows = _windows(x, weight)
         d_sums = x.new_zeros(*windows.shape[:2], len(weight))  # (N, W, count)
-        d_sums.scatter_(1, place[:, None], d_maximum[:, None])
+        d_sums.scatter_(1, window[:, None], d_maximum[:, None])
         d_weight = d_sums.flatten(0, 1).t() @ windows.flatten(0, 1)  # (count, E * width)
         gradients += [d_weight.view_as(weight), d_maximum.sum(dim=0)]
         d_windows = (d_sums @ weight.flatten(1)).unflatten(2, weight.shape[1:])  # (N, W, E, width)
@@ -137,13 +142,14 @@ class TokenEncoder(nn.Module):
         same_width = config.token_features == config.projection
         self.projection = None if same_width else nn.Linear(config.token_features, config.projection)
 
-    def forward(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
-        """The words' vectors, (N, P)."""
+    def forward(self, char_ids: Tensor | None, word_ids: Tensor | None, *, plain: bool = False) -> Tensor:
+        """The words' context-free vectors x_k, (N, P)."""
         features = []
         if self.words is not None:
             features.append(self.words(word_ids))
         if self.characters is not None:
-            features.append(self.characters(char_ids))
+            assert char_ids is not None
+            features.append(self.characters(char_ids) if plain else self.characters.fast(char_ids))
         x = torch.cat(features, dim=-1)  # (N, features)
         return x if self.projection is None else self.projection(x)
 

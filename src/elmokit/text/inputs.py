@@ -1,6 +1,6 @@
-"""What users pass for sentences, checked and cut into tokens."""
+"""What users pass for sentences, checked and split into tokens."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from elmokit.errors import DataError
@@ -8,11 +8,16 @@ from elmokit.text.tokenizers import Tokenizer
 
 
 def tokenized(sentences: Iterable[Any], tokenizer: Tokenizer) -> Iterator[list[str]]:
-    """The tokens of each sentence: a str is cut by the tokenizer, a list of tokens stays as it is."""
-    if isinstance(sentences, str | bytes):
-        raise DataError("sentences came as one string: put it in a list, [text]")
-    for number, sentence in enumerate(sentences):
-        yield _tokens(sentence, number, tokenizer)
+    """The tokens of each sentence: a str is split by the tokenizer, a list of tokens stays as it is.
+
+    A str in place of the list is one sentence.
+    """
+    given = [sentences] if isinstance(sentences, str) else sentences
+    if isinstance(given, bytes | bytearray | Mapping) or not (hasattr(given, "__iter__") or hasattr(given, "__len__")):
+        raise DataError(
+            f"sentences came as {type(given).__name__}: pass a list of sentences, each a str or a list of tokens"
+        )
+    return (_tokens(sentence, number, tokenizer) for number, sentence in enumerate(given))
 
 
 def looks_flat(sentences: Iterable[Any], tokenizer: Tokenizer) -> bool:
