@@ -24,7 +24,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 import msgspec
 
-from elmokit.checkpoints.bundled import bundled_path
+from elmokit.checkpoints import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 
 logger = logging.getLogger(__name__)

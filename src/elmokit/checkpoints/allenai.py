@@ -14,18 +14,18 @@ import h5py
 import torch
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Checkpoint, check_shapes
-from elmokit.checkpoints.options import OPTIONS, read_options, to_config, write_options
-from elmokit.checkpoints.tables import tensorflow_rows, their_shapes, to_ours, to_theirs
-from elmokit.checkpoints.vocabularies import vocabulary_in
-from elmokit.config import ModelConfig
+from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, vocabulary_in
+from elmokit.checkpoints.options import OPTIONS, from_config, read_options, to_config
+from elmokit.checkpoints.tables import tensorflow_rows, to_ours, to_theirs
 from elmokit.errors import CheckpointError
+from elmokit.files import as_json
 from elmokit.hdf5 import NewHdf5
 from elmokit.text.vocabulary import write_vocabulary
 
 NAME = "allenai"
 LAYOUT = "an AllenAI model (options.json, weights.hdf5)"
-WEIGHTS, VOCABULARY = "weights.hdf5", "vocab.txt"
+WEIGHTS = "weights.hdf5"
+FILES: tuple[str, ...] = (OPTIONS, WEIGHTS, VOCABULARY)
 HDF5_ENDINGS = (".hdf5", ".h5")
 TOKENS, FORWARD = "embedding", "RNN_0"
 ONE_LAYER = re.compile("^(RNN_[01]/RNN)/LSTMCell/")  # where bilm-tf gives it no number
@@ -63,7 +63,9 @@ def read_files(files: Files) -> Checkpoint:
             found |= _datasets(stack, files.tokens)
         words = found[TOKENS].shape[0] if TOKENS in found and found[TOKENS].ndim else 0
         config = to_config(files.options, options, words=words if files.tokens or not options.char_cnn else 0)
-        weights = _read_weights(files, found, config)
+        weights = to_ours(
+            tensorflow_rows(config), config, found, _read_tensor, path=files.weights, described_by=files.options
+        )
     vocabulary = vocabulary_in(files.weights.parent, config)
     return Checkpoint(config, weights, vocabulary, f"{NAME} ({files.tokens or files.weights})")
 
@@ -85,7 +87,7 @@ def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
 
 def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:  # noqa: ARG001
     """Write options and weights, and the vocabulary where there is one."""
-    write_options(folder / OPTIONS, checkpoint.config)
+    (folder / OPTIONS).write_bytes(as_json(from_config(checkpoint.config)))
     with NewHdf5(folder / WEIGHTS) as weights:
         for name, weight in to_theirs(tensorflow_rows(checkpoint.config), checkpoint.weights):
             weights.file[name] = weight.contiguous().numpy()
@@ -172,22 +174,7 @@ def _datasets(stack: ExitStack, path: Path) -> dict[str, Any]:
     return {ONE_LAYER.sub(r"\1/MultiRNNCell/Cell0/LSTMCell/", name): data for name, data in found.items()}
 
 
-def _read_weights(files: Files, found: dict[str, Any], config: ModelConfig) -> dict[str, Tensor]:
-    rows, shapes = tensorflow_rows(config), {name: data.shape or () for name, data in found.items()}
-    check_shapes(files.weights, shapes, their_shapes(rows, config), described_by=str(files.options))
-    for name, data in found.items():
-        _check_stored(name, data)
-    try:
-        return to_ours(rows, lambda name: _tensor(found[name]))
-    except OSError as error:
-        raise _unreadable(files.weights, error) from None
-
-
-def _unreadable(path: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{path}: cannot be read as HDF5: {error}. Is it complete?")
-
-
-def _check_stored(name: str, data: Any) -> None:
+def _read_tensor(name: str, data: Any) -> Tensor:
     """Refuse numbers that are not numbers, not in this file, or not really there."""
     path = Path(data.file.filename)
     if data.dtype.kind != "f":
@@ -196,7 +183,11 @@ def _check_stored(name: str, data: Any) -> None:
         raise CheckpointError(f"{path}: '{name}' is kept in another file, which is not followed")
     if math.prod(data.shape) * data.dtype.itemsize > MOST_COMPRESSION * path.stat().st_size:
         raise CheckpointError(f"{path}: '{name}' claims {data.shape}, far more than the file can hold")
+    try:
+        return torch.from_numpy(data.astype("float32")[()])
+    except OSError as error:
+        raise _unreadable(path, error) from None
 
 
-def _tensor(data: Any) -> Tensor:
-    return torch.from_numpy(data.astype("float32")[()])
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{path}: cannot be read as HDF5: {error}. Is it complete?")
