@@ -72,22 +72,15 @@ def _options(path: Path, state: dict[str, Tensor]) -> tuple[Path, Options]:
 def _published_options(path: Path, state: dict[str, Tensor]) -> Options:
     """The sizes that the weights have; what they do not show is as in every model that AllenAI published."""
     filters = [state[name].shape for name in _numbered(state, rf"{TOKENS}char_conv_(\d+)\.weight")]
+    layers = len(_numbered(state, rf"{CELLS}forward_layer_(\d+)\.state_projection\..*"))
+    highways = len(_numbered(state, rf"{TOKENS}_highways\._layers\.(\d+)\.weight"))
     try:
         projection, hidden = state[f"{CELLS}forward_layer_0.state_projection.weight"].shape
-        (_, dim), layers = (
-            state[LETTERS].shape,
-            len(_numbered(state, rf"{CELLS}forward_layer_(\d+)\.state_projection\..*")),
-        )
-        cnn = CharCnnOptions(
-            EmbeddingOptions(dim),
-            tuple((width, count) for count, _, width in filters),
-            n_characters=262,
-            highways=len(_numbered(state, rf"{TOKENS}_highways\._layers\.(\d+)\.weight")),
-        )
+        _, dim = state[LETTERS].shape
+        sizes = tuple((width, count) for count, _, width in filters)
     except (KeyError, ValueError):
-        raise CheckpointError(
-            f"{path}: its ELMo is incomplete or not one: sizes cannot be told from it"
-        ) from None
+        raise CheckpointError(f"{path}: its ELMo is incomplete or not one: sizes cannot be told from it") from None
+    cnn = CharCnnOptions(EmbeddingOptions(dim), sizes, n_characters=262, highways=highways)
     return Options(LstmOptions(hidden, projection, layers, cell_clip=3, projection_clip=3, residual=True), cnn)
 
 

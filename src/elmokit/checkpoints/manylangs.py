@@ -65,14 +65,12 @@ class Config(msgspec.Struct):
 class Entries(NamedTuple):
     """What a .dic file names."""
 
-    others: list[str]
-    """All but the marks."""
-    rows: list[int]
-    """The numbers of the marks, then those of the others."""
-    size: int
-    """All entries of the file."""
+    others: list[str]  # all but the marks
+    rows: list[int]  # the numbers of the marks, then those of the others
+    size: int  # all entries of the file
 
 
+Lists = dict[str, Entries | None]
 # These came with the package instead of the models, and say the same.
 PACKAGED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 
@@ -150,9 +148,7 @@ def _config(architecture: Architecture, words: Entries | None, characters: Entri
     )
 
 
-def _read_weights(
-    folder: Path, described_by: Path, config: ModelConfig, lists: dict[str, Entries | None]
-) -> dict[str, Tensor]:
+def _read_weights(folder: Path, described_by: Path, config: ModelConfig, lists: Lists) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for file, rows in ((folder / TOKENS, _token_rows(config)), (folder / ENCODER, tables.torch_cell_rows(config))):
         state = read_state(file)
