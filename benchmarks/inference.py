@@ -10,6 +10,8 @@ something on any machine; a figure by itself does not.
 """
 
 import argparse
+import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,10 +19,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+from contest import Contestant, ratio_row
 
-from elmokit.bench.contest import Contestant, elmokit_contestant, finish
-from elmokit.bench.table import HEADER, ratio_row, row
-from elmokit.bench.workload import SIZES, make_workload, write_random_model
+from elmokit.bench import SIZES, make_workload, write_random_model
+from elmokit.cli.bench import HEADER, row
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parent / ".benchmarks"
@@ -41,39 +43,37 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     workload = make_workload(args.text, args.sentences)
-    print(f"{args.sentences} sentences, {workload.tokens:,} tokens, {args.threads} threads, best of {args.rounds}\n")
+    tokens = sum(map(len, workload[0]))
+    print(f"{args.sentences} sentences, {tokens:,} tokens, {args.threads} threads, best of {args.rounds}\n")
     print(HEADER, flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        workload.write(Path(folder, "workload.json"))
+        Path(folder, "workload.json").write_text(json.dumps(workload), encoding="utf-8")
         for size in args.sizes:
             write_random_model(size, Path(folder, size))
-            contest(size, Path(folder), workload, args)
+            contest(size, Path(folder), tokens, args)
 
 
-def contest(size, folder, workload, args) -> None:
+def contest(size, folder, tokens, args) -> None:
     """All contestants on one model, in turns."""
+    files = [str(folder / size), str(folder / "workload.json")]
     with ExitStack() as stack:
         ours = [
-            stack.enter_context(
-                elmokit_contestant(folder / size, precision, folder / "workload.json", threads=args.threads)
-            )
+            stack.enter_context(contestant(f"elmokit {precision}", "elmokit", [*files, precision], args.threads))
             for precision in ("fp32", "int8")
         ]
         peers = [
-            stack.enter_context(peer(name, folder / size, folder / "workload.json", args.threads))
+            stack.enter_context(contestant(name, PEERS[name][0], files, args.threads, peer_python(name)))
             for name in ([] if args.peers is None else args.peers or PEERS)
         ]
         for number in range(args.rounds):
-            for contestant in (*ours, *peers):
-                print(f"{size}: {contestant.figures.name}, round {number + 1}", file=sys.stderr)
-                contestant.run_once(workload, ours=contestant in ours)
-        for contestant in ours:
-            print(row(size, finish(contestant)))
-        for contestant in peers:
-            print(row(size, contestant.figures))
-        for contestant in peers:
+            for one in (*ours, *peers):
+                print(f"{size}: {one.name}, round {number + 1}", file=sys.stderr)
+                one.run_once()
+        for one in (*ours, *peers):
+            print(re.sub("nan( MB|%)?", "", row(size, one.name, one.figures(), tokens)))
+        for peer in peers:
             for one in ours:
-                print(ratio_row(size, one.figures, contestant.figures))
+                print(ratio_row(size, one, peer))
         compare_vectors(size, folder, ours, peers)
         sys.stdout.flush()
 
@@ -81,23 +81,22 @@ def contest(size, folder, workload, args) -> None:
 def compare_vectors(size, folder, ours, peers) -> None:
     """How far the vectors are from those of fp32, the peers' included."""
     files = [folder / f"{number}.npy" for number, _ in enumerate((*ours, *peers))]
-    for contestant, file in zip((*ours, *peers), files, strict=True):
-        contestant.ask(f"vectors {file}")
+    for one, file in zip((*ours, *peers), files, strict=True):
+        one.ask(f"vectors {file}")
     reference = np.load(files[0])
-    for contestant, file in zip((*ours[1:], *peers), files[1:], strict=True):
+    for one, file in zip((*ours[1:], *peers), files[1:], strict=True):
         vectors = np.load(file)
         norms = np.linalg.norm(vectors, axis=-1) * np.linalg.norm(reference, axis=-1)
         cosines = (vectors * reference).sum(axis=-1) / norms  # (L + 1, N)
         difference, lowest = np.abs(vectors - reference).max(), cosines.min()
         by_layer = " ".join(f"{value:.5f}" for value in cosines.mean(axis=1))
-        print(f"{size}, {contestant.figures.name} against fp32: largest difference {difference:.1e}, ", end="")
+        print(f"{size}, {one.name} against fp32: largest difference {difference:.1e}, ", end="")
         print(f"cosine by layer {by_layer}, lowest of a token {lowest:.5f}")
 
 
-def peer(name: str, model: Path, workload: Path, threads: int) -> Contestant:
-    """The peer as a contestant."""
-    script = HERE / "peers" / f"{PEERS[name][0]}_runner.py"
-    return Contestant(name, [peer_python(name), str(script), str(model), str(workload)], threads=threads)
+def contestant(name: str, module: str, arguments: list[str], threads: int, python: str = sys.executable) -> Contestant:
+    """A runner in the folder peers as a contestant."""
+    return Contestant(name, [python, str(HERE / "peers" / f"{module}_runner.py"), *arguments], threads)
 
 
 def peer_python(name: str) -> str:

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from elmokit.bench.workload import write_random_model
+from elmokit.bench import write_random_model
 
 WAYS = ("bytes", "h5py", "read_checkpoint", "load")
 MEASURE = """

@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from contest import Contestant
 from inference import HERE, peer_python
 from kneser_ney import perplexity_of
 
-from elmokit.bench.contest import Contestant
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.cli.pretrain import LineReporter
 from elmokit.elmo import Elmo, load

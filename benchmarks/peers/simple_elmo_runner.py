@@ -21,7 +21,7 @@ def main():
     logging.disable(logging.CRITICAL)
     source = pathlib.Path(sys.argv[1]).resolve()
     workload = json.loads(pathlib.Path(sys.argv[2]).read_text(encoding="utf-8"))
-    words = {word for sentences in workload.values() for sentence in sentences for word in sentence}
+    words = {word for sentences in workload for sentence in sentences for word in sentence}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "options.json").symlink_to(source / "options.json")

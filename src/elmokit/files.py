@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from pickle import UnpicklingError
+from threading import get_ident
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
@@ -38,7 +39,7 @@ def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
     """A temporary file beside the path, with its ending, that takes its name when all went well."""
     if path.is_dir():
         raise OutputError(f"{path} is a folder: name a file in it")
-    partial = path.with_name(f".{os.getpid()}.partial.{path.name}")
+    partial = path.with_name(f".{os.getpid()}.{get_ident()}.partial.{path.name}")
     try:
         with writing(path):
             partial.touch()

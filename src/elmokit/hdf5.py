@@ -2,7 +2,6 @@
 
 import io
 from pathlib import Path
-from types import TracebackType
 
 import h5py
 
@@ -15,11 +14,9 @@ class _Guarded(io.RawIOBase):
         self.error: OSError | None = None
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place in the file."""
         return self.raw.seek(offset, whence)
 
     def tell(self) -> int:
-        """The place in the file."""
         return self.raw.tell()
 
     def write(self, content: memoryview, /) -> int:  # type: ignore[override]
@@ -39,7 +36,6 @@ class _Guarded(io.RawIOBase):
         return len(content)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the length, if all is well so far."""
         try:
             return self.raw.truncate(size) if self.error is None else 0
         except OSError as error:
@@ -47,7 +43,6 @@ class _Guarded(io.RawIOBase):
             return 0
 
     def close(self) -> None:
-        """Close the file itself too."""
         self.raw.close()
         super().close()
 
@@ -73,7 +68,5 @@ class NewHdf5:
     def __enter__(self) -> "NewHdf5":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -10,10 +10,8 @@ import hashlib
 import logging
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -24,8 +22,9 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 import msgspec
 
-from elmokit.checkpoints.bundled import bundled_path
-from elmokit.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
+from elmokit.checkpoints import bundled_path
+from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
+from elmokit.files import replace_file, replacing, writing
 
 logger = logging.getLogger(__name__)
 
@@ -107,15 +106,17 @@ def _from_web(url: str, sha256: str | None, largest: int) -> Path:
     path = _place(url)
     record = path.with_name(f".{path.name}.json")
     if not _is_kept(path, record, sha256):
-        with _new_file(path) as file:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as partial, writing(path), partial.open("w+b") as file:
             blocks = _blocks(build_opener(_Redirects(plain=plain)), url)
-            for block in _reported(url, _limited(url, blocks, largest)):
+            for block in _watched(url, blocks, largest):
                 file.seek(block.start)
                 file.truncate()
                 file.write(block.content)
             found = _checked(url, file, sha256)
             record.unlink(missing_ok=True)
-        record.write_bytes(msgspec.json.encode(Record(url, found, path.stat().st_size)))
+        replace_file(record, msgspec.json.encode(Record(url, found, path.stat().st_size)))
     return path
 
 
@@ -144,23 +145,6 @@ def _is_kept(path: Path, record: Path, sha256: str | None) -> bool:
     return known.size == size and sha256 in (None, known.sha256)
 
 
-@contextmanager
-def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its name when it is complete, and else leaves nothing behind."""
-    partial: Path | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w+b", dir=path.parent, prefix=".partial-", delete=False) as file:
-            partial = Path(file.name)
-            yield file
-        partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: what is fetched cannot be kept here: {error.strerror or error}") from error
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
-
-
 class _Redirects(HTTPRedirectHandler):
     """Follows a server's directions, but to no address that would have been refused itself."""
 
@@ -168,7 +152,6 @@ class _Redirects(HTTPRedirectHandler):
         self.plain = plain
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
-        """The request to make instead."""
         _check_transport(newurl, plain=self.plain)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -205,24 +188,21 @@ def _version(response: Any) -> str | None:
     return tag if tag and not tag.startswith("W/") else modified
 
 
-def _limited(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]:
-    for block in blocks:
-        _check_size(url, max(block.total or 0, block.start + len(block.content)), largest)
-        yield block
-
-
 def _check_size(address: str, size: int, largest: int) -> None:
     if size > largest:
         raise CheckpointError(f"{address}: {size:,} bytes or more, and no more than {largest:,} are fetched")
 
 
-def _reported(url: str, blocks: Iterator[Block]) -> Iterator[Block]:
+def _watched(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]:
+    """The same blocks, reported as they come; no more than allowed."""
     begin = last = time.monotonic()
     logger.info("fetching %s", url)
     for block in blocks:
+        end = block.start + len(block.content)
+        _check_size(url, max(block.total or 0, end), largest)
         yield block
-        now, done = time.monotonic(), (block.start + len(block.content)) / 2**20
-        if now - last >= SECONDS_BETWEEN_REPORTS or block.start + len(block.content) == block.total:
+        now, done = time.monotonic(), end / 2**20
+        if now - last >= SECONDS_BETWEEN_REPORTS or end == block.total:
             last, whole = now, f" of {block.total / 2**20:,.1f}" if block.total else ""
             logger.info("%.1f%s MB, %.1f MB/s", done, whole, done / max(now - begin, 1e-6))
 

@@ -48,8 +48,7 @@ class Embedded(NamedTuple):
 class Writer(Protocol):
     """Takes the sentences one after another."""
 
-    def write(self, number: int, sentence: Embedded, /) -> None:
-        """Add one sentence."""
+    def write(self, number: int, sentence: Embedded, /) -> None: ...
 
     def finish(self) -> None:
         """Write what can only be written last."""
@@ -108,7 +107,6 @@ class Hdf5Writer:
         self.index = io.StringIO()
 
     def write(self, number: int, sentence: Embedded) -> None:
-        """Add a dataset, and its sentence to the index."""
         self.hdf5.file.create_dataset(str(number), data=sentence.vectors)
         self.index.write(f'{", " if number else ""}{json.dumps(sentence.text)}: "{number}"')
         self.hdf5.check()
@@ -119,7 +117,6 @@ class Hdf5Writer:
         index[0] = "{" + self.index.getvalue() + "}"
 
     def close(self) -> None:
-        """Close the file."""
         self.hdf5.close()
 
 
@@ -144,6 +141,9 @@ class FlatWriter:
         """(N, …), all sentences together."""
         return (sum(self.lengths), *self.shape)
 
+    def close(self) -> None:
+        self.file.close()
+
 
 class SafetensorsWriter(FlatWriter):
     """The header, then `vectors`, then `lengths`."""
@@ -160,10 +160,6 @@ class SafetensorsWriter(FlatWriter):
         self.file.seek(0)
         self.file.write(struct.pack("<Q", HEADER_ROOM - 8) + json.dumps(header).encode().ljust(HEADER_ROOM - 8))
 
-    def close(self) -> None:
-        """Close the file."""
-        self.file.close()
-
 
 class NpzWriter(FlatWriter):
     """Streams into a file of its own and packs it when its length is known."""
@@ -173,7 +169,6 @@ class NpzWriter(FlatWriter):
         super().__init__(self.flat)
 
     def finish(self) -> None:
-        """Pack the vectors, without compression, and the lengths."""
         self.file.close()
         with zipfile.ZipFile(self.path, "w") as archive:
             with archive.open("vectors.npy", "w", force_zip64=True) as entry, self.flat.open("rb") as vectors:
@@ -184,9 +179,8 @@ class NpzWriter(FlatWriter):
                 npy.write_array(entry, np.array(self.lengths, dtype="<i4"))
 
     def close(self) -> None:
-        """Remove the file that was packed."""
         try:
-            self.file.close()
+            super().close()
         finally:
             self.flat.unlink(missing_ok=True)
 
@@ -203,7 +197,6 @@ class ParquetWriter:
         return {"sentence": [], "position": [], "token": [], "vectors": []}
 
     def write(self, number: int, sentence: Embedded) -> None:
-        """Add the tokens; write a group when there are enough of them."""
         count = len(sentence.tokens)
         self.sentences = number + 1
         self.rows["sentence"] += [number] * count
@@ -236,7 +229,6 @@ class ParquetWriter:
         self.file.close()
 
     def close(self) -> None:
-        """Close the file if an error left it open."""
         if self.file is not None:
             with suppress(self.pyarrow.ArrowException):
                 self.file.close()

@@ -3,15 +3,28 @@
 from dataclasses import replace
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from elmokit.checkpoints import allenai, allennlp, bilm_tf, manylangs, native
 from elmokit.checkpoints.archives import is_archive, unpacked
-from elmokit.checkpoints.bundled import bundled_names
 from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat
-from elmokit.checkpoints.folders import new_folder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
+from elmokit.files import replacing_folder, writing
 
 FORMATS: tuple[Format, ...] = (native, manylangs, allennlp, bilm_tf, allenai)
 WRITABLE: tuple[WritableFormat, ...] = (native, allenai)
+BUNDLED = Path(__file__).parents[1] / "bundled"
+"""Models in the package: a folder each, with a card that says what it was made of."""
+
+
+def bundled_names() -> list[str]:
+    """The names under which the models in the package are loaded."""
+    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{native.WEIGHTS}"))
+
+
+def bundled_path(name: str) -> Path | None:
+    """The folder of the model of that name, if there is one in the package."""
+    return BUNDLED / name if name in bundled_names() else None
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -31,20 +44,17 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def write_checkpoint(
     checkpoint: Checkpoint, folder: Path, *, to: str = native.NAME, half: bool = False, overwrite: bool = False
 ) -> None:
-    """Write the model as a folder in the named format; all of it or nothing."""
-    target = get_format(to)
-    target.check_writable(checkpoint, half=half)
-    with new_folder(folder, overwrite=overwrite) as partial:
-        target.write(checkpoint, partial, half=half)
-
-
-def get_format(name: str) -> WritableFormat:
-    """The format of that name, to be written."""
-    for candidate in WRITABLE:
-        if name == candidate.NAME:
-            return candidate
-    names = ", ".join(candidate.NAME for candidate in WRITABLE)
-    raise ConfigError(f"unknown format {name!r}: known are {names}")
+    """Write the model as a folder in the named format, `native` or `allenai`; all of it or nothing."""
+    formats = {candidate.NAME: candidate for candidate in WRITABLE}
+    if to not in formats:
+        raise ConfigError(f"unknown format {to!r}: known are {', '.join(formats)}")
+    formats[to].check_writable(checkpoint, half=half)
+    files = {file for candidate in WRITABLE for file in candidate.FILES}
+    with (
+        replacing_folder(folder, files=files, overwrite=overwrite) as partial,
+        writing(folder, (OSError, SafetensorError)),
+    ):
+        formats[to].write(checkpoint, partial, half=half)
 
 
 def _read_archive(path: Path) -> Checkpoint:

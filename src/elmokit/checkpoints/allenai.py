@@ -8,37 +8,28 @@ import math
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import h5py
 import torch
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Checkpoint, check_shapes
-from elmokit.checkpoints.options import OPTIONS, read_options, to_config, write_options
-from elmokit.checkpoints.tables import tensorflow_rows, their_shapes, to_ours, to_theirs
-from elmokit.checkpoints.vocabularies import vocabulary_in
-from elmokit.config import ModelConfig
+from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, vocabulary_in
+from elmokit.checkpoints.options import OPTIONS, from_config, read_options, to_config
+from elmokit.checkpoints.tables import tensorflow_rows, to_ours, to_theirs
 from elmokit.errors import CheckpointError
+from elmokit.files import as_json
 from elmokit.hdf5 import NewHdf5
 from elmokit.text.vocabulary import write_vocabulary
 
 NAME = "allenai"
 LAYOUT = "an AllenAI model (options.json, weights.hdf5)"
-WEIGHTS, VOCABULARY = "weights.hdf5", "vocab.txt"
+WEIGHTS = "weights.hdf5"
+FILES: tuple[str, ...] = (OPTIONS, WEIGHTS, VOCABULARY)
 HDF5_ENDINGS = (".hdf5", ".h5")
 TOKENS, FORWARD = "embedding", "RNN_0"
 ONE_LAYER = re.compile("^(RNN_[01]/RNN)/LSTMCell/")  # where bilm-tf gives it no number
 MOST_COMPRESSION = 1000  # real weights hardly compress; more than this is a file made to exhaust memory
-
-
-class Files(NamedTuple):
-    """The files that make a model."""
-
-    options: Path
-    weights: Path
-    tokens: Path | None
-    """Where the vectors of a vocabulary are, if not among the weights."""
 
 
 def recognises(path: Path) -> bool:
@@ -50,22 +41,23 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> Checkpoint:
     """Find the weights and their options, and read both."""
-    return read_files(_find(path))
+    return read_files(*_find(path))
 
 
-def read_files(files: Files) -> Checkpoint:
-    """The model in these files, whatever their names."""
-    options = read_options(files.options)
+def read_files(options_path: Path, weights_path: Path, tokens_path: Path | None = None) -> Checkpoint:
+    """The model in these files, whatever their names; the vectors of a vocabulary may be in a file of their own."""
+    options = read_options(options_path)
     with ExitStack() as stack:
-        found = _datasets(stack, files.weights)
-        if files.tokens is not None:
+        found = _datasets(stack, weights_path)
+        if tokens_path is not None:
             found = {name: data for name, data in found.items() if name.startswith("RNN")}
-            found |= _datasets(stack, files.tokens)
+            found |= _datasets(stack, tokens_path)
         words = found[TOKENS].shape[0] if TOKENS in found and found[TOKENS].ndim else 0
-        config = to_config(files.options, options, words=words if files.tokens or not options.char_cnn else 0)
-        weights = _read_weights(files, found, config)
-    vocabulary = vocabulary_in(files.weights.parent, config)
-    return Checkpoint(config, weights, vocabulary, f"{NAME} ({files.tokens or files.weights})")
+        config = to_config(options_path, options, words=words if tokens_path or not options.char_cnn else 0)
+        rows = tensorflow_rows(config)
+        weights = to_ours(rows, config, found, _read_tensor, path=weights_path, described_by=options_path)
+    vocabulary = vocabulary_in(weights_path.parent, config)
+    return Checkpoint(config, weights, vocabulary, f"{NAME} ({tokens_path or weights_path})")
 
 
 def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
@@ -85,7 +77,7 @@ def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
 
 def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:  # noqa: ARG001
     """Write options and weights, and the vocabulary where there is one."""
-    write_options(folder / OPTIONS, checkpoint.config)
+    (folder / OPTIONS).write_bytes(as_json(from_config(checkpoint.config)))
     with NewHdf5(folder / WEIGHTS) as weights:
         for name, weight in to_theirs(tensorflow_rows(checkpoint.config), checkpoint.weights):
             weights.file[name] = weight.contiguous().numpy()
@@ -93,27 +85,20 @@ def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:  # noqa:
         write_vocabulary(folder / VOCABULARY, checkpoint.vocabulary)
 
 
-def _find(path: Path) -> Files:
-    """The files that belong together."""
-    if path.is_dir():
-        weights = _weights_in(path)
-    elif path.suffix not in HDF5_ENDINGS:
-        return _with_tokens(path, _weights_of(path))
-    elif _holds(path, TOKENS) and not _holds(path, FORWARD):
+def _find(path: Path) -> tuple[Path, Path, Path | None]:
+    """The options, weights and token cache, if any, that belong together."""
+    if path.is_file() and path.suffix in HDF5_ENDINGS and _holds(path, TOKENS) and not _holds(path, FORWARD):
         weights = _weights_in(path.parent)
-        return Files(_options_of(weights), weights, path)
+        return _options_of(weights), weights, path
+    if path.is_file() and path.suffix not in HDF5_ENDINGS:
+        options, weights = path, _weights_of(path)
     else:
-        weights = path
-    return _with_tokens(_options_of(weights), weights)
-
-
-def _with_tokens(options: Path, weights: Path) -> Files:
-    """The same with the only token cache of the folder, where the weights themselves know neither words nor letters."""
-    if _holds(weights, FORWARD) and not _holds(weights, TOKENS) and not _holds(weights, "char_embed"):
-        caches = [file for file in _hdf5_files(weights.parent) if file != weights and _holds(file, TOKENS)]
-        if len(caches) == 1:
-            return Files(options, weights, caches[0])
-    return Files(options, weights, None)
+        weights = _weights_in(path) if path.is_dir() else path
+        options = _options_of(weights)
+    if not _holds(weights, FORWARD) or _holds(weights, TOKENS) or _holds(weights, "char_embed"):
+        return options, weights, None
+    caches = [file for file in _hdf5_files(weights.parent) if file != weights and _holds(file, TOKENS)]
+    return options, weights, caches[0] if len(caches) == 1 else None
 
 
 def _options_of(weights: Path) -> Path:
@@ -121,9 +106,8 @@ def _options_of(weights: Path) -> Path:
     for name in names:
         if (options := weights.with_name(name)).exists():
             return options
-    raise CheckpointError(
-        f"{weights}: its options are missing: {' or '.join(dict.fromkeys(names))} should lie beside it"
-    )
+    wanted = " or ".join(dict.fromkeys(names))
+    raise CheckpointError(f"{weights}: its options are missing: {wanted} should lie beside it")
 
 
 def _weights_of(options: Path) -> Path:
@@ -137,11 +121,9 @@ def _weights_of(options: Path) -> Path:
 def _weights_in(folder: Path) -> Path:
     """The one HDF5 file of the folder that holds a biLM."""
     files = _hdf5_files(folder)
-    if len(files) == 1:
-        return files[0]
     if not files:
         raise CheckpointError(f"{folder}: {OPTIONS} is here, but no weights (a file ending in .hdf5)")
-    holding = [file for file in files if _holds(file, FORWARD)]
+    holding = [file for file in files if len(files) == 1 or _holds(file, FORWARD)]
     if len(holding) == 1:
         return holding[0]
     names = ", ".join(file.name for file in holding or files)
@@ -172,22 +154,7 @@ def _datasets(stack: ExitStack, path: Path) -> dict[str, Any]:
     return {ONE_LAYER.sub(r"\1/MultiRNNCell/Cell0/LSTMCell/", name): data for name, data in found.items()}
 
 
-def _read_weights(files: Files, found: dict[str, Any], config: ModelConfig) -> dict[str, Tensor]:
-    rows, shapes = tensorflow_rows(config), {name: data.shape or () for name, data in found.items()}
-    check_shapes(files.weights, shapes, their_shapes(rows, config), described_by=str(files.options))
-    for name, data in found.items():
-        _check_stored(name, data)
-    try:
-        return to_ours(rows, lambda name: _tensor(found[name]))
-    except OSError as error:
-        raise _unreadable(files.weights, error) from None
-
-
-def _unreadable(path: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{path}: cannot be read as HDF5: {error}. Is it complete?")
-
-
-def _check_stored(name: str, data: Any) -> None:
+def _read_tensor(name: str, data: Any) -> Tensor:
     """Refuse numbers that are not numbers, not in this file, or not really there."""
     path = Path(data.file.filename)
     if data.dtype.kind != "f":
@@ -196,7 +163,11 @@ def _check_stored(name: str, data: Any) -> None:
         raise CheckpointError(f"{path}: '{name}' is kept in another file, which is not followed")
     if math.prod(data.shape) * data.dtype.itemsize > MOST_COMPRESSION * path.stat().st_size:
         raise CheckpointError(f"{path}: '{name}' claims {data.shape}, far more than the file can hold")
+    try:
+        return torch.from_numpy(data.astype("float32")[()])
+    except OSError as error:
+        raise _unreadable(path, error) from None
 
 
-def _tensor(data: Any) -> Tensor:
-    return torch.from_numpy(data.astype("float32")[()])
+def _unreadable(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{path}: cannot be read as HDF5: {error}. Is it complete?")

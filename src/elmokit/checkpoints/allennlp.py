@@ -1,25 +1,16 @@
 """AllenNLP's own archives, unpacked: config.json and weights.th, where an ELMo is part of the model."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Checkpoint, Shapes, check_shapes
+from elmokit.checkpoints import tables
+from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.options import CharCnnOptions, EmbeddingOptions, LstmOptions, Options, read_options, to_config
-from elmokit.checkpoints.tables import (
-    CHARACTERS,
-    PROJECTION,
-    Row,
-    joined,
-    same_convolutions,
-    same_linear,
-    their_shapes,
-    to_ours,
-    torch_cell_rows,
-    torch_highway_rows,
-)
 from elmokit.checkpoints.torch_files import as_float, read_state
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
@@ -43,13 +34,11 @@ def read(path: Path) -> Checkpoint:
     """Take the ELMo out of the model around it."""
     weights_path = _weights_in(path) if path.is_dir() else path
     state = _elmo_in(weights_path, read_state(weights_path))
-    shapes = {name: tuple(weight.shape) for name, weight in state.items()}
-    described_by, options = _options(weights_path, shapes)
+    described_by, options = _options(weights_path, state)
     # AllenNLP has put the forget gate's constant into the biases, and knows no model without residuals
     config = replace(to_config(described_by, options), forget_bias=0.0, residual=True)
-    rows = table_of(config)
-    check_shapes(weights_path, shapes, their_shapes(rows, config), described_by=str(described_by))
-    weights = to_ours(rows, lambda name: as_float(weights_path, name, state.pop(name)))
+    read_one = partial(as_float, weights_path)
+    weights = tables.to_ours(table_of(config), config, state, read_one, path=weights_path, described_by=described_by)
     return Checkpoint(config, weights, None, f"{NAME} ({weights_path})")
 
 
@@ -70,53 +59,47 @@ def _elmo_in(path: Path, everything: dict[str, Tensor]) -> dict[str, Tensor]:
     return state
 
 
-def _options(path: Path, shapes: Shapes) -> tuple[Path, Options]:
+def _options(path: Path, state: dict[str, Tensor]) -> tuple[Path, Options]:
     """The options in the archive and their file, or those that the weights themselves tell."""
     for file in sorted(path.parent.glob(OPTIONS_PATTERN)):
         options = read_options(file)
         if options.char_cnn is None:
             raise CheckpointError(f"{file}: no char_cnn, but AllenNLP's ELMo reads characters")
         return file, options
-    return path, _published_options(path, shapes)
+    return path, _published_options(path, state)
 
 
-def _published_options(path: Path, shapes: Shapes) -> Options:
+def _published_options(path: Path, state: dict[str, Tensor]) -> Options:
     """The sizes that the weights have; what they do not show is as in every model that AllenAI published."""
-    filters = [shapes[name] for name in _numbered(shapes, rf"{TOKENS}char_conv_(\d+)\.weight")]
+    filters = [state[name].shape for name in _numbered(state, rf"{TOKENS}char_conv_(\d+)\.weight")]
+    layers = len(_numbered(state, rf"{CELLS}forward_layer_(\d+)\.state_projection\..*"))
+    highways = len(_numbered(state, rf"{TOKENS}_highways\._layers\.(\d+)\.weight"))
     try:
-        projection, hidden = shapes[f"{CELLS}forward_layer_0.state_projection.weight"]
-        (_, dim), layers = shapes[LETTERS], len(_numbered(shapes, rf"{CELLS}forward_layer_(\d+)\.state_projection\..*"))
-        cnn = CharCnnOptions(
-            EmbeddingOptions(dim),
-            tuple((width, count) for count, _, width in filters),
-            n_characters=262,
-            n_highway=len(_numbered(shapes, rf"{TOKENS}_highways\._layers\.(\d+)\.weight")),
-        )
+        projection, hidden = state[f"{CELLS}forward_layer_0.state_projection.weight"].shape
+        _, dim = state[LETTERS].shape
+        sizes = tuple((width, count) for count, _, width in filters)
     except (KeyError, ValueError):
         raise CheckpointError(f"{path}: its ELMo is incomplete or not one: sizes cannot be told from it") from None
-    return Options(LstmOptions(hidden, projection, layers, cell_clip=3, proj_clip=3, use_skip_connections=True), cnn)
+    cnn = CharCnnOptions(EmbeddingOptions(dim), sizes, n_characters=262, highways=highways)
+    return Options(LstmOptions(hidden, projection, layers, cell_clip=3, projection_clip=3, residual=True), cnn)
 
 
-def _numbered(names: Shapes, pattern: str) -> list[str]:
+def _numbered(names: Iterable[str], pattern: str) -> list[str]:
     """The names that match, by the number in them."""
     matches = [match for name in names if (match := re.fullmatch(pattern, name))]
     return [match.string for match in sorted(matches, key=lambda match: int(match[1]))]
 
 
-def table_of(config: ModelConfig) -> list[Row]:
+def table_of(config: ModelConfig) -> list[tables.Row]:
     """What AllenNLP calls each weight."""
     assert config.characters is not None
-    rows = [Row((LETTERS,), (CHARACTERS,), _without_mask, _with_mask)]
-    rows += same_convolutions(len(config.characters.filters), f"{TOKENS}char_conv_")
-    rows += torch_highway_rows(config.characters.highways, f"{TOKENS}_highways.")
+    rows = [tables.one(LETTERS, tables.CHARACTERS, lambda letters: letters[1:], _with_mask)]
+    rows += tables.same_convolutions(len(config.characters.filters), f"{TOKENS}char_conv_")
+    rows += tables.torch_highway_rows(config.characters.highways, f"{TOKENS}_highways.")
     if config.token_features != config.projection:
-        rows += same_linear(f"{TOKENS}_projection", PROJECTION)
-    return rows + torch_cell_rows(config, CELLS)
+        rows += tables.same_linear(f"{TOKENS}_projection", tables.PROJECTION)
+    return rows + tables.torch_cell_rows(config, CELLS)
 
 
-def _without_mask(letters: Tensor) -> tuple[Tensor]:
-    return (letters[1:],)
-
-
-def _with_mask(letters: Tensor) -> tuple[Tensor]:
-    return (joined([letters.new_zeros(1, letters.shape[1]), letters]),)
+def _with_mask(letters: Tensor) -> Tensor:
+    return tables.joined([letters.new_zeros(1, letters.shape[1]), letters])

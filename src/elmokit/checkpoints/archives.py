@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from elmokit.errors import CheckpointError
 
 ZIP = ".zip"
-OPENERS: dict[str, Callable[[Path], Any]] = {
+TAR: dict[str, Callable[[Path], Any]] = {
     ".tar": io.FileIO,
     ".tar.gz": gzip.GzipFile,
     ".tgz": gzip.GzipFile,
@@ -29,17 +29,9 @@ MOST_COMPRESSION = 100  # weights hardly compress; more than this is an archive 
 APPLE_EXTRAS = "__MACOSX"
 
 
-class Member(NamedTuple):
-    """A file in an archive."""
-
-    name: str
-    size: int
-    content: IO[bytes]
-
-
 def is_archive(path: Path) -> bool:
     """Judged by the name."""
-    return path.name.endswith((ZIP, *OPENERS)) and path.is_file()
+    return path.name.endswith((ZIP, *TAR)) and path.is_file()
 
 
 @contextmanager
@@ -54,37 +46,32 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def _unpack(path: Path, folder: Path) -> None:
-    limit, total = MOST_COMPRESSION * path.stat().st_size, 0
-    for member in _zip_members(path) if path.suffix == ZIP else _tar_members(path, limit):
-        total += member.size
-        if total > limit:
-            raise _too_large(path)
-        target = folder / _safe(path, member.name)
-        if APPLE_EXTRAS in target.parts:
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as file:
-            shutil.copyfileobj(member.content, file)
+    left = MOST_COMPRESSION * path.stat().st_size
+    for name, size, content in _zip_members(path) if path.suffix == ZIP else _tar_members(path, left):
+        left -= size
+        _check_left(path, left)
+        target = folder / _safe(path, name)
+        if APPLE_EXTRAS not in target.parts:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                shutil.copyfileobj(content, file)
 
 
-def _zip_members(path: Path) -> Iterator[Member]:
+def _zip_members(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if not info.is_dir():
                 with archive.open(info) as content:
-                    yield Member(info.filename, info.file_size, content)
+                    yield info.filename, info.file_size, content
 
 
-def _tar_members(path: Path, limit: int) -> Iterator[Member]:
-    ending = next(ending for ending in OPENERS if path.name.endswith(ending))
-    with (
-        OPENERS[ending](path) as packed,
-        tarfile.open(fileobj=_Bounded(packed, limit, path), mode="r|") as archive,
-    ):
+def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, int, IO[bytes]]]:
+    ending = next(ending for ending in TAR if path.name.endswith(ending))
+    with TAR[ending](path) as packed, tarfile.open(fileobj=_Bounded(packed, limit, path), mode="r|") as archive:
         for info in archive:
             content = archive.extractfile(info) if info.isfile() else None  # links are not followed
             if content is not None:
-                yield Member(info.name, info.size, content)
+                yield info.name, info.size, content
 
 
 class _Bounded(io.RawIOBase):
@@ -94,16 +81,15 @@ class _Bounded(io.RawIOBase):
         self.stream, self.left, self.path = stream, limit, path
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
         content = self.stream.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(content)
-        if self.left < 0:
-            raise _too_large(self.path)
+        _check_left(self.path, self.left)
         return content
 
 
-def _too_large(path: Path) -> CheckpointError:
-    return CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not unpacked")
+def _check_left(path: Path, left: int) -> None:
+    if left < 0:
+        raise CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not unpacked")
 
 
 def _safe(path: Path, name: str) -> PurePosixPath:

@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
-from elmokit.checkpoints.checkpoint import Checkpoint, check_shapes
+from elmokit.checkpoints.checkpoint import Checkpoint, vocabulary_in
 from elmokit.checkpoints.options import OPTIONS, Options, read_options, to_config
-from elmokit.checkpoints.tables import WORDS, Row, same, tensorflow_rows, their_shapes, to_ours
+from elmokit.checkpoints.tables import WORDS, Row, same, tensorflow_rows, to_ours
 from elmokit.checkpoints.tensor_bundle import INDEX_ENDING, TensorBundle
-from elmokit.checkpoints.vocabularies import vocabulary_in
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
 
@@ -42,15 +41,16 @@ def read(path: Path) -> Checkpoint:
     options_path = index.with_name(OPTIONS)
     if not options_path.exists():
         raise CheckpointError(f"{index}: its options are missing: {OPTIONS} should lie beside it")
-    bundle = TensorBundle(index)
-    names = {_canonical(name): name for name in bundle.entries if name.startswith(SCOPE) and not OPTIMIZER.search(name)}
-    shapes = {ours: bundle.entries[theirs].shape for ours, theirs in names.items()}
-    options = read_options(options_path)
-    options.n_tokens_vocab = options.n_tokens_vocab or next(iter(shapes.get(SOFTMAX_BIAS, ())), 0)
-    config = to_config(options_path, options, softmax=SOFTMAX_BIAS in shapes)
-    rows = _rows(config, options)
-    check_shapes(index, shapes, their_shapes(rows, config), described_by=str(options_path))
-    weights = to_ours(rows, lambda name: bundle.read(names[name]))
+    bundle, options = TensorBundle(index), read_options(options_path)
+    found = {
+        _canonical(name): entry
+        for name, entry in bundle.entries.items()
+        if name.startswith(SCOPE) and not OPTIMIZER.search(name)
+    }
+    bias = found[SOFTMAX_BIAS].shape if SOFTMAX_BIAS in found else ()
+    options.n_tokens_vocab = options.n_tokens_vocab or next(iter(bias), 0)
+    config = to_config(options_path, options, softmax=SOFTMAX_BIAS in found)
+    weights = to_ours(_rows(config, options), config, found, bundle.read, path=index, described_by=options_path)
     return Checkpoint(config, weights, vocabulary_in(index.parent, config), f"{NAME} ({index})")
 
 

@@ -1,19 +1,26 @@
-"""A model as every format reads and writes it."""
+"""A model as every format reads and writes it, and the vocabulary that lies beside its weights."""
 
+import gzip
+import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+import msgspec
 import torch
 from torch import Tensor
 
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
 from elmokit.model.language_model import LanguageModel
-from elmokit.text.vocabulary import Vocabulary
+from elmokit.text.vocabulary import BOS, EOS, Vocabulary, read_vocabulary
 
 Shapes = Mapping[str, tuple[int, ...]]
+T = TypeVar("T")
+VOCABULARY = "vocab.txt"
+MOST_COMPRESSION = 100
 
 
 @dataclass(frozen=True)
@@ -44,11 +51,23 @@ class Format(Protocol):
 class WritableFormat(Format, Protocol):
     """What it offers if models are written in it too."""
 
+    FILES: tuple[str, ...]
+
     def check_writable(self, checkpoint: Checkpoint, /, *, half: bool) -> None:
         """Raise a CheckpointError if the format cannot hold the model."""
 
     def write(self, checkpoint: Checkpoint, folder: Path, /, *, half: bool) -> None:
         """Write the model's files into an empty folder."""
+
+
+def read_description(path: Path, kind: type[T], *, what: str) -> T:
+    """What a JSON file says of a model; `what` it should be is named where it is something else."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.ValidationError as error:
+        raise CheckpointError(f"{path}: not {what}: {error}") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
 
 
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
@@ -57,7 +76,7 @@ def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         return {name: tuple(weight.shape) for name, weight in LanguageModel(config).weights().items()}
 
 
-def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: str) -> None:
+def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: str | Path) -> None:
     """Raise a CheckpointError that lists every weight missing, left over or of another shape."""
     problems = [f"'{name}' is missing" for name in expected if name not in found]
     problems += [f"'{name}' is not expected" for name in found if name not in expected]
@@ -72,3 +91,39 @@ def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: s
 
 def _sizes(shape: Sequence[int]) -> str:
     return "×".join(map(str, shape)) or "a single number"
+
+
+def vocabulary_in(folder: Path, config: ModelConfig) -> Vocabulary | None:
+    """The vocabulary in a folder; that of a model with word vectors or a softmax must fit them."""
+    size = config.words.size if config.words else config.softmax.size if config.softmax else None
+    path = _find_vocabulary(folder)
+    if path is None:
+        if config.words:
+            raise CheckpointError(f"{folder}: the model reads words, but their list, {VOCABULARY}, is not here")
+        return None
+    _check_unpacked_size(path)
+    vocabulary = read_vocabulary(path)
+    if size is not None and len(vocabulary) != size:
+        raise CheckpointError(f"{path}: {len(vocabulary)} words, but the model has {size}. Is it another model's?")
+    if config.words and not (BOS in vocabulary and EOS in vocabulary):
+        raise CheckpointError(f"{path}: {BOS} and {EOS}, the bounds of every sentence, are not among the words")
+    return vocabulary
+
+
+def _find_vocabulary(folder: Path) -> Path | None:
+    """The file of the usual name, or the only one with a name like it."""
+    for path in (folder / VOCABULARY, folder / f"{VOCABULARY}.gz"):
+        if path.exists():
+            return path
+    others = [path for pattern in ("*vocab*.txt", "*vocab*.txt.gz") for path in folder.glob(pattern)]
+    return others[0] if len(others) == 1 else None
+
+
+def _check_unpacked_size(path: Path) -> None:
+    """Refuse a file made to exhaust memory; whoever reads one that is damaged says so."""
+    left = MOST_COMPRESSION * path.stat().st_size
+    with suppress(OSError, EOFError, zlib.error), gzip.open(path) as file:
+        while left >= 0 and (part := file.read(1 << 20)):
+            left -= len(part)
+    if left < 0:
+        raise CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not read")

@@ -3,25 +3,13 @@
 import re
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import msgspec
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Checkpoint, check_shapes
-from elmokit.checkpoints.tables import (
-    CHARACTERS,
-    PROJECTION,
-    WORDS,
-    Row,
-    same,
-    same_convolutions,
-    same_linear,
-    their_shapes,
-    to_ours,
-    torch_cell_rows,
-    torch_highway_rows,
-)
+from elmokit.checkpoints import tables
+from elmokit.checkpoints.checkpoint import Checkpoint, read_description
 from elmokit.checkpoints.torch_files import as_float, read_state
 from elmokit.config import CharacterConfig, Filters, ModelConfig, WordConfig
 from elmokit.errors import CheckpointError, ConfigError
@@ -29,13 +17,8 @@ from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 NAME = "manylangs"
 LAYOUT = "an ELMoForManyLangs folder (config.json, encoder.pkl, token_embedder.pkl, word.dic, char.dic)"
-CONFIG, ENCODER, TOKENS, WORD_LIST, CHARACTER_LIST = FILES = (
-    "config.json",
-    "encoder.pkl",
-    "token_embedder.pkl",
-    "word.dic",
-    "char.dic",
-)
+FILES = ("config.json", "encoder.pkl", "token_embedder.pkl", "word.dic", "char.dic")
+CONFIG, ENCODER, TOKENS, WORD_LIST, CHARACTER_LIST = FILES
 WORD_ROWS, CHARACTER_ROWS = "word_emb_layer.embedding.weight", "char_emb_layer.embedding.weight"
 WORD_MARKS = ("<bos>", "<eos>", "<oov>")  # <S>, </S> and <UNK> here
 # PAD, UNKNOWN, BOW, EOW, BOS and EOS here. A word begins with <eow> and ends with <bow>: so the models were trained.
@@ -82,17 +65,14 @@ class Config(msgspec.Struct):
 class Entries(NamedTuple):
     """What a .dic file names."""
 
-    others: list[str]
-    """All but the marks."""
-    rows: list[int]
-    """The numbers of the marks, then those of the others."""
-    size: int
-    """All entries of the file."""
+    others: list[str]  # all but the marks
+    rows: list[int]  # the numbers of the marks, then those of the others
+    size: int  # all entries of the file
 
 
+Lists = dict[str, Entries | None]
 # These came with the package instead of the models, and say the same.
 PACKAGED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
-Decoded = TypeVar("Decoded")
 
 
 def recognises(path: Path) -> bool:
@@ -119,20 +99,12 @@ def read(path: Path) -> Checkpoint:
 
 def _architecture(folder: Path) -> tuple[Path, Architecture]:
     """The architecture and the file that describes it."""
-    named = _decode(folder / CONFIG, Config).config_path
+    what = "what ELMoForManyLangs writes"
+    named = read_description(folder / CONFIG, Config, what=what).config_path
     path = folder / re.split(r"[/\\]", named)[-1]
     if path.name in PACKAGED and not path.exists():
         return path, Architecture(EncoderOptions(), TokenOptions())
-    return path, _decode(path, Architecture)
-
-
-def _decode(path: Path, kind: type[Decoded]) -> Decoded:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except msgspec.ValidationError as error:
-        raise CheckpointError(f"{path}: not what ELMoForManyLangs writes: {error}") from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
+    return path, read_description(path, Architecture, what=what)
 
 
 def _read_list(path: Path, marks: tuple[str, ...], *, single: bool = False) -> Entries:
@@ -154,10 +126,19 @@ def _read_list(path: Path, marks: tuple[str, ...], *, single: bool = False) -> E
 
 def _config(architecture: Architecture, words: Entries | None, characters: Entries | None) -> ModelConfig:
     encoder, tokens = architecture.encoder, architecture.token_embedder
-    longest = tokens.max_characters_per_token - 2
     return ModelConfig(
-        characters=characters and _characters(tokens, characters),
-        words=words and WordConfig(size=len(words.rows), dim=tokens.word_dim, max_characters=longest),
+        characters=characters
+        and CharacterConfig(
+            alphabet="unicode",
+            characters="".join(characters.others),
+            max_characters=tokens.max_characters_per_token,
+            dim=tokens.char_dim,
+            filters=tokens.filters,
+            highways=tokens.n_highway,
+            activation=tokens.activation,
+        ),
+        words=words
+        and WordConfig(size=len(words.rows), dim=tokens.word_dim, max_characters=tokens.max_characters_per_token - 2),
         layers=encoder.n_layers,
         hidden=encoder.dim,
         projection=encoder.projection_dim,
@@ -167,35 +148,16 @@ def _config(architecture: Architecture, words: Entries | None, characters: Entri
     )
 
 
-def _characters(tokens: TokenOptions, characters: Entries) -> CharacterConfig:
-    return CharacterConfig(
-        alphabet="unicode",
-        characters="".join(characters.others),
-        max_characters=tokens.max_characters_per_token,
-        dim=tokens.char_dim,
-        filters=tokens.filters,
-        highways=tokens.n_highway,
-        activation=tokens.activation,
-    )
-
-
-def _read_weights(
-    folder: Path, described_by: Path, config: ModelConfig, lists: dict[str, Entries | None]
-) -> dict[str, Tensor]:
+def _read_weights(folder: Path, described_by: Path, config: ModelConfig, lists: Lists) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
-    for file, rows in ((folder / TOKENS, _token_rows(config)), (folder / ENCODER, torch_cell_rows(config))):
+    for file, rows in ((folder / TOKENS, _token_rows(config)), (folder / ENCODER, tables.torch_cell_rows(config))):
         state = read_state(file)
         for name, entries in lists.items():
             if entries is not None and name in state:
                 state[name] = _in_our_order(file, name, state[name], entries)
-        shapes = {name: tuple(weight.shape) for name, weight in state.items()}
-        check_shapes(file, shapes, their_shapes(rows, config), described_by=str(described_by))
-        weights |= to_ours(rows, partial(_take, file, state))
+        read_one = partial(as_float, file)
+        weights |= tables.to_ours(rows, config, state, read_one, path=file, described_by=described_by)
     return weights
-
-
-def _take(file: Path, state: dict[str, Tensor], name: str) -> Tensor:
-    return as_float(file, name, state.pop(name))
 
 
 def _in_our_order(file: Path, name: str, vectors: Tensor, entries: Entries) -> Tensor:
@@ -205,12 +167,12 @@ def _in_our_order(file: Path, name: str, vectors: Tensor, entries: Entries) -> T
     return vectors[entries.rows]
 
 
-def _token_rows(config: ModelConfig) -> list[Row]:
-    rows = [same(WORD_ROWS, WORDS)] if config.words else []
+def _token_rows(config: ModelConfig) -> list[tables.Row]:
+    rows = [tables.same(WORD_ROWS, tables.WORDS)] if config.words else []
     if config.characters is not None:
-        rows.append(same(CHARACTER_ROWS, CHARACTERS))
-        rows += same_convolutions(len(config.characters.filters), "convolutions.")
-        rows += torch_highway_rows(config.characters.highways, "highways.")
+        rows.append(tables.same(CHARACTER_ROWS, tables.CHARACTERS))
+        rows += tables.same_convolutions(len(config.characters.filters), "convolutions.")
+        rows += tables.torch_highway_rows(config.characters.highways, "highways.")
     if config.token_features != config.projection:
-        rows += same_linear("projection", PROJECTION)
+        rows += tables.same_linear("projection", tables.PROJECTION)
     return rows

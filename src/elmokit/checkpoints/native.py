@@ -1,23 +1,40 @@
 """elmokit's own format: config.json, model.safetensors, and vocab.txt where the model has a vocabulary."""
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Checkpoint, check_shapes, weight_shapes
+from elmokit.checkpoints.checkpoint import (
+    VOCABULARY,
+    Checkpoint,
+    check_shapes,
+    read_description,
+    vocabulary_in,
+    weight_shapes,
+)
 from elmokit.config import config_from_dict, config_to_dict
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.text.vocabulary import read_vocabulary, write_vocabulary
+from elmokit.files import as_json
+from elmokit.text.vocabulary import write_vocabulary
 
 NAME = "native"
 LAYOUT = "an elmokit folder (config.json, model.safetensors)"
 VERSION = 1
-CONFIG, WEIGHTS, VOCABULARY = "config.json", "model.safetensors", "vocab.txt"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+FILES: tuple[str, ...] = (CONFIG, WEIGHTS, VOCABULARY)
+
+
+class Description(msgspec.Struct):
+    """What config.json says."""
+
+    format: Literal["elmokit"]
+    version: int
+    model: dict[str, Any]
 
 
 def recognises(path: Path) -> bool:
@@ -29,16 +46,16 @@ def recognises(path: Path) -> bool:
 def read(path: Path) -> Checkpoint:
     """Read the folder, or the folder that the given file is in."""
     folder = path.parent if path.is_file() else path
+    description = read_description(folder / CONFIG, Description, what="the config of an elmokit model")
+    if description.version != VERSION:
+        known = f"this elmokit reads version {VERSION}. Is it newer?"
+        raise CheckpointError(f"{folder / CONFIG}: format version {description.version}; {known}")
     try:
-        config = config_from_dict(_read_config(folder / CONFIG))
+        config = config_from_dict(description.model)
     except ConfigError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     weights = _read_weights(folder / WEIGHTS, weight_shapes(config))
-    vocabulary = read_vocabulary(folder / VOCABULARY) if (folder / VOCABULARY).exists() else None
-    if config.words and (vocabulary is None or len(vocabulary) != config.words.size):
-        found = "missing" if vocabulary is None else f"{len(vocabulary)} words"
-        raise CheckpointError(f"{folder / VOCABULARY}: {found}, config.json says {config.words.size} words")
-    return Checkpoint(config, weights, vocabulary, f"{NAME} ({folder})")
+    return Checkpoint(config, weights, vocabulary_in(folder, config), f"{NAME} ({folder})")
 
 
 def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
@@ -49,26 +66,12 @@ def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
 
 def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:
     """Write the files; half precision halves the size and is read back as float32."""
-    config = {"format": "elmokit", "version": VERSION, "model": config_to_dict(checkpoint.config)}
-    (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    description = Description("elmokit", VERSION, config_to_dict(checkpoint.config))
+    (folder / CONFIG).write_bytes(as_json(description))
     dtype = torch.float16 if half else torch.float32
     save_file({name: weight.to(dtype).contiguous() for name, weight in checkpoint.weights.items()}, folder / WEIGHTS)
     if checkpoint.vocabulary is not None:
         write_vocabulary(folder / VOCABULARY, checkpoint.vocabulary)
-
-
-def _read_config(path: Path) -> Any:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
-    if not isinstance(values, dict) or values.get("format") != "elmokit" or "model" not in values:
-        raise CheckpointError(f'{path}: not the config of an elmokit model (no "format": "elmokit")')
-    if values.get("version") != VERSION:
-        raise CheckpointError(
-            f"{path}: format version {values.get('version')!r}; this elmokit reads version {VERSION}. Is it newer?"
-        )
-    return values["model"]
 
 
 def _read_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:

@@ -1,15 +1,22 @@
-"""The options.json of bilm-tf, which AllenNLP and others took over."""
+"""The options.json of bilm-tf, which AllenNLP and others took over; fields have our names, and are renamed."""
 
-import json
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from elmokit.checkpoints.checkpoint import read_description
 from elmokit.config import CharacterConfig, Filters, ModelConfig, SoftmaxConfig, WordConfig
 from elmokit.errors import CheckpointError, ConfigError
 
 OPTIONS = "options.json"
+_LSTM = {
+    "hidden": "dim",
+    "projection": "projection_dim",
+    "layers": "n_layers",
+    "projection_clip": "proj_clip",
+    "residual": "use_skip_connections",
+}
 
 
 class EmbeddingOptions(msgspec.Struct):
@@ -18,26 +25,26 @@ class EmbeddingOptions(msgspec.Struct):
     dim: int
 
 
-class CharCnnOptions(msgspec.Struct):
+class CharCnnOptions(msgspec.Struct, rename={"max_characters": "max_characters_per_token", "highways": "n_highway"}):
     """`char_cnn`."""
 
     embedding: EmbeddingOptions
     filters: Filters
     n_characters: Literal[261, 262]  # training options leave out the mask row, inference options count it
-    max_characters_per_token: int = 50
-    n_highway: int | None = 0
+    max_characters: int = 50
+    highways: int | None = 0
     activation: Literal["relu", "tanh"] = "relu"
 
 
-class LstmOptions(msgspec.Struct):
+class LstmOptions(msgspec.Struct, rename=_LSTM):
     """`lstm`."""
 
-    dim: int
-    projection_dim: int
-    n_layers: int = 1
+    hidden: int
+    projection: int
+    layers: int = 1
     cell_clip: float | None = None
-    proj_clip: float | None = None
-    use_skip_connections: bool = False
+    projection_clip: float | None = None
+    residual: bool = False
 
 
 class Options(msgspec.Struct, omit_defaults=True):
@@ -54,36 +61,20 @@ class Options(msgspec.Struct, omit_defaults=True):
 
 def read_options(path: Path) -> Options:
     """The options in a file."""
-    try:
-        options = msgspec.json.decode(path.read_bytes(), type=Options)
-    except msgspec.ValidationError as error:
-        raise CheckpointError(f"{path}: not the options of an ELMo: {error}") from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
+    options = read_description(path, Options, what="the options of an ELMo")
     if not options.bidirectional:
         raise CheckpointError(f"{path}: a language model that reads in one direction alone is not an ELMo")
     return options
 
 
-def write_options(path: Path, config: ModelConfig) -> None:
-    """The options of a model."""
-    text = json.dumps(msgspec.to_builtins(_from_config(config)), indent=2)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
 def to_config(path: Path, options: Options, *, words: int = 0, softmax: bool = False) -> ModelConfig:
     """Our config; `words` is the size of a vocabulary whose vectors stand in for the characters."""
-    lstm, cnn = options.lstm, None if words else options.char_cnn
+    cnn = None if words else options.char_cnn
     try:
         return ModelConfig(
+            **msgspec.structs.asdict(options.lstm),
             characters=_characters(cnn) if cnn else None,
-            words=None if cnn else WordConfig(size=words or options.n_tokens_vocab, dim=lstm.projection_dim),
-            layers=lstm.n_layers,
-            hidden=lstm.dim,
-            projection=lstm.projection_dim,
-            cell_clip=lstm.cell_clip,
-            projection_clip=lstm.proj_clip,
-            residual=lstm.use_skip_connections,
+            words=None if cnn else WordConfig(size=words or options.n_tokens_vocab, dim=options.lstm.projection),
             softmax=_softmax(options) if softmax else None,
             forget_bias=1.0,  # TF adds it at run time, so it is not in the file
         )
@@ -93,10 +84,10 @@ def to_config(path: Path, options: Options, *, words: int = 0, softmax: bool = F
 
 def _characters(cnn: CharCnnOptions) -> CharacterConfig:
     return CharacterConfig(
-        max_characters=cnn.max_characters_per_token,
         dim=cnn.embedding.dim,
         filters=cnn.filters,
-        highways=cnn.n_highway or 0,
+        max_characters=cnn.max_characters,
+        highways=cnn.highways or 0,
         activation=cnn.activation,
     )
 
@@ -106,25 +97,11 @@ def _softmax(options: Options) -> SoftmaxConfig:
     return SoftmaxConfig(kind=kind, size=options.n_tokens_vocab, samples=options.n_negative_samples_batch)
 
 
-def _from_config(config: ModelConfig) -> Options:
-    lstm = LstmOptions(
-        dim=config.hidden,
-        projection_dim=config.projection,
-        n_layers=config.layers,
-        cell_clip=config.cell_clip,
-        proj_clip=config.projection_clip,
-        use_skip_connections=config.residual,
-    )
-    cnn = _cnn_options(config.characters) if config.characters else None
-    return Options(lstm, cnn, n_tokens_vocab=config.words.size if config.words else 0)
-
-
-def _cnn_options(characters: CharacterConfig) -> CharCnnOptions:
-    return CharCnnOptions(
-        EmbeddingOptions(characters.dim),
-        characters.filters,
-        n_characters=262,
-        max_characters_per_token=characters.max_characters,
-        n_highway=characters.highways,
-        activation=characters.activation,
-    )
+def from_config(config: ModelConfig) -> Options:
+    """The options of a model."""
+    lstm = LstmOptions(**{name: getattr(config, name) for name in LstmOptions.__struct_fields__})
+    if config.characters is None:
+        return Options(lstm, n_tokens_vocab=config.words.size if config.words else 0)
+    names = ("filters", "max_characters", "highways", "activation")
+    cnn = {name: getattr(config.characters, name) for name in names}
+    return Options(lstm, CharCnnOptions(EmbeddingOptions(config.characters.dim), n_characters=262, **cnn))

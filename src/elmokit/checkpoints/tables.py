@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Shapes, weight_shapes
+from elmokit.checkpoints.checkpoint import Shapes, check_shapes, weight_shapes
 from elmokit.config import ModelConfig
 
 CNN = "tokens.characters"
@@ -16,6 +17,11 @@ CHARACTERS = f"{CNN}.embedding.weight"
 WORDS = "tokens.words.weight"
 PROJECTION = "tokens.projection"
 DIRECTIONS = ("forward", "backward")
+OUR_GATES, TENSORFLOW_GATES, TORCH_GATES = "ifog", "igfo", "ifgo"  # g is the candidate, which TensorFlow calls j
+
+
+Read = Callable[[str, Any], Tensor]
+"""Gives a weight by its name and what was found of it, which has a `shape`."""
 
 
 class Row(NamedTuple):
@@ -27,13 +33,22 @@ class Row(NamedTuple):
     to_theirs: Callable[..., Sequence[Tensor]]
 
 
-def to_ours(rows: Sequence[Row], read: Callable[[str], Tensor]) -> dict[str, Tensor]:
-    """All weights by our names; `read` gives one of theirs, so that few exist twice at a time."""
+def to_ours(
+    rows: Sequence[Row], config: ModelConfig, found: dict[str, Any], read: Read, *, path: Path, described_by: Path
+) -> dict[str, Tensor]:
+    """All weights by our names, if such a model was found; each is let go of once read, so that few exist twice."""
+    shapes = {name: tuple(stored.shape or ()) for name, stored in found.items()}
+    check_shapes(path, shapes, _their_shapes(rows, config), described_by=described_by)
     weights: dict[str, Tensor] = {}
     for row in rows:
-        found = row.to_ours(*map(read, row.theirs))
-        weights |= {name: weight.contiguous() for name, weight in zip(row.ours, found, strict=True)}
+        changed = row.to_ours(*(read(name, found.pop(name)) for name in row.theirs))
+        weights |= {name: weight.contiguous() for name, weight in zip(row.ours, changed, strict=True)}
     return weights
+
+
+def _their_shapes(rows: Sequence[Row], config: ModelConfig) -> Shapes:
+    ours = {name: torch.empty(shape, device="meta") for name, shape in weight_shapes(config).items()}
+    return {name: tuple(weight.shape) for name, weight in to_theirs(rows, ours)}
 
 
 def to_theirs(rows: Sequence[Row], weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
@@ -42,15 +57,14 @@ def to_theirs(rows: Sequence[Row], weights: Mapping[str, Tensor]) -> Iterator[tu
         yield from zip(row.theirs, row.to_theirs(*(weights[name] for name in row.ours)), strict=True)
 
 
-def their_shapes(rows: Sequence[Row], config: ModelConfig) -> Shapes:
-    """What shape each of their weights has in a model of these sizes."""
-    ours = {name: torch.empty(shape, device="meta") for name, shape in weight_shapes(config).items()}
-    return {name: tuple(weight.shape) for name, weight in to_theirs(rows, ours)}
+def one(theirs: str, ours: str, to_ours: Callable[[Tensor], Tensor], to_theirs: Callable[[Tensor], Tensor]) -> Row:
+    """A weight that becomes one weight."""
+    return Row((theirs,), (ours,), lambda weight: (to_ours(weight),), lambda weight: (to_theirs(weight),))
 
 
 def same(theirs: str, ours: str) -> Row:
     """A weight that is the same on both sides."""
-    return Row((theirs,), (ours,), _same, _same)
+    return Row((theirs,), (ours,), lambda weight: (weight,), lambda weight: (weight,))
 
 
 def same_linear(theirs: str, ours: str) -> list[Row]:
@@ -63,9 +77,9 @@ def same_convolutions(count: int, theirs: str) -> list[Row]:
     return [row for i in range(count) for row in same_linear(f"{theirs}{i}", f"{CNN}.convolutions.{i}")]
 
 
-def linear(weight: str, bias: str, ours: str) -> list[Row]:
-    """A matrix that multiplies from the other side, and its bias."""
-    return [Row((weight,), (f"{ours}.weight",), _transposed, _transposed), same(bias, f"{ours}.bias")]
+def transposed(theirs: str, ours: str) -> Row:
+    """A matrix that multiplies from the other side."""
+    return one(theirs, ours, Tensor.t, Tensor.t)
 
 
 def tensorflow_rows(config: ModelConfig) -> list[Row]:
@@ -75,32 +89,45 @@ def tensorflow_rows(config: ModelConfig) -> list[Row]:
         rows.append(same("char_embed", CHARACTERS))
         for i in range(len(config.characters.filters)):
             ours = f"{CNN}.convolutions.{i}"
-            rows.append(Row((f"CNN/W_cnn_{i}",), (f"{ours}.weight",), _filters_to_ours, _filters_to_theirs))
+            rows.append(one(f"CNN/W_cnn_{i}", f"{ours}.weight", _filters_to_ours, _filters_to_theirs))
             rows.append(same(f"CNN/b_cnn_{i}", f"{ours}.bias"))
         for i, (theirs, name) in product(range(config.characters.highways), (("carry", "gate"), ("transform",) * 2)):
-            rows += linear(f"CNN_high_{i}/W_{theirs}", f"CNN_high_{i}/b_{theirs}", f"{CNN}.highways.{i}.{name}")
+            ours = f"{CNN}.highways.{i}.{name}"
+            rows.append(transposed(f"CNN_high_{i}/W_{theirs}", f"{ours}.weight"))
+            rows.append(same(f"CNN_high_{i}/b_{theirs}", f"{ours}.bias"))
     if config.token_features != config.projection:
-        rows += linear("CNN_proj/W_proj", "CNN_proj/b_proj", PROJECTION)
-    for (number, way), i in product(enumerate(DIRECTIONS), range(config.layers)):
-        cell, layer = f"RNN_{number}/RNN/MultiRNNCell/Cell{i}/LSTMCell", f"{way}_layers.{i}"
-        rows.append(Row((f"{cell}/W_0",), (f"{layer}.weight",), _kernel_to_ours, _kernel_to_theirs))
-        missing = config.forget_bias - 1.0  # TensorFlow adds 1 at run time, whatever is stored
-        bias_to_theirs = partial(_bias_to_theirs, missing=missing)
-        rows.append(Row((f"{cell}/B",), (f"{layer}.bias",), _bias_to_ours, bias_to_theirs))
-        if config.projected:
-            rows.append(Row((f"{cell}/W_P_0",), (f"{layer}.projection",), _transposed, _transposed))
+        rows.append(transposed("CNN_proj/W_proj", f"{PROJECTION}.weight"))
+        rows.append(same("CNN_proj/b_proj", f"{PROJECTION}.bias"))
+    for (number, direction), i in product(enumerate(DIRECTIONS), range(config.layers)):
+        rows += _tensorflow_cell(config, f"RNN_{number}/RNN/MultiRNNCell/Cell{i}/LSTMCell", f"{direction}_layers.{i}")
     return rows
+
+
+def _tensorflow_cell(config: ModelConfig, theirs: str, ours: str) -> list[Row]:
+    missing = config.forget_bias - 1.0  # TensorFlow adds 1 at run time, whatever is stored
+
+    def bias_to_theirs(bias: Tensor) -> Tensor:
+        i, f, o, g = bias.chunk(4)
+        f = f + missing if missing else f  # -0.0 + 0.0 would be another bit pattern
+        return _to_tensorflow(joined([i, f, o, g]))
+
+    rows = [
+        one(
+            f"{theirs}/W_0", f"{ours}.weight", lambda w: _from_tensorflow(w, dim=1).t(), lambda w: _to_tensorflow(w).t()
+        ),
+        one(f"{theirs}/B", f"{ours}.bias", _from_tensorflow, bias_to_theirs),
+    ]
+    return [*rows, transposed(f"{theirs}/W_P_0", f"{ours}.projection")] if config.projected else rows
 
 
 def torch_cell_rows(config: ModelConfig, prefix: str = "") -> list[Row]:
     """The recurrent layers as AllenNLP's `ElmoLstm` names them; the forget gate's constant is in its biases."""
     rows = []
-    for way, i in product(DIRECTIONS, range(config.layers)):
-        cell, layer = f"{prefix}{way}_layer_{i}", f"{way}_layers.{i}"
+    for direction, i in product(DIRECTIONS, range(config.layers)):
+        cell, layer = f"{prefix}{direction}_layer_{i}", f"{direction}_layers.{i}"
         halves = (f"{cell}.input_linearity.weight", f"{cell}.state_linearity.weight")
-        rows.append(Row(halves, (f"{layer}.weight",), _halves_to_ours, _halves_to_theirs))
-        bias = (f"{cell}.state_linearity.bias",)
-        rows.append(Row(bias, (f"{layer}.bias",), _torch_bias_to_ours, _torch_bias_to_theirs))
+        rows.append(Row(halves, (f"{layer}.weight",), _halves_to_ours, lambda w: _to_torch(w).chunk(2, dim=1)))
+        rows.append(one(f"{cell}.state_linearity.bias", f"{layer}.bias", _from_torch, _to_torch))
         if config.projected:
             rows.append(same(f"{cell}.state_projection.weight", f"{layer}.projection"))
     return rows
@@ -124,66 +151,28 @@ def joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
     return parts[0].new_empty(sizes)
 
 
-def _same(*weights: Tensor) -> Sequence[Tensor]:
-    return weights
+def _regated(weight: Tensor, before: str, after: str, dim: int = 0) -> Tensor:
+    """The gates in another order."""
+    parts = dict(zip(before, weight.chunk(4, dim), strict=True))
+    return joined([parts[gate] for gate in after], dim)
 
 
-def _transposed(weight: Tensor) -> Sequence[Tensor]:
-    return (weight.t(),)
+_from_tensorflow = partial(_regated, before=TENSORFLOW_GATES, after=OUR_GATES)
+_to_tensorflow = partial(_regated, before=OUR_GATES, after=TENSORFLOW_GATES)
+_from_torch = partial(_regated, before=TORCH_GATES, after=OUR_GATES)
+_to_torch = partial(_regated, before=OUR_GATES, after=TORCH_GATES)
 
 
-def _filters_to_ours(weight: Tensor) -> Sequence[Tensor]:
-    return (weight[0].permute(2, 1, 0),)  # (1, width, E, count) → (count, E, width)
+def _filters_to_ours(weight: Tensor) -> Tensor:
+    return weight[0].permute(2, 1, 0)  # (1, width, E, count) → (count, E, width)
 
 
-def _filters_to_theirs(weight: Tensor) -> Sequence[Tensor]:
-    return (weight.permute(2, 1, 0)[None],)
+def _filters_to_theirs(weight: Tensor) -> Tensor:
+    return weight.permute(2, 1, 0)[None]
 
 
-def _kernel_to_ours(kernel: Tensor) -> Sequence[Tensor]:
-    i, g, f, o = kernel.chunk(4, dim=1)  # TensorFlow calls the candidate j
-    return (joined([i, f, o, g], dim=1).t(),)  # torch transposes a whole matrix faster than its parts
-
-
-def _kernel_to_theirs(weight: Tensor) -> Sequence[Tensor]:
-    i, f, o, g = weight.chunk(4)
-    return (joined([i, g, f, o]).t(),)
-
-
-def _bias_to_ours(bias: Tensor) -> Sequence[Tensor]:
-    i, g, f, o = bias.chunk(4)
-    return (joined([i, f, o, g]),)
-
-
-def _bias_to_theirs(bias: Tensor, *, missing: float) -> Sequence[Tensor]:
-    i, f, o, g = bias.chunk(4)
-    return (joined([i, g, f + missing if missing else f, o]),)  # -0.0 + 0.0 would be another bit pattern
-
-
-def _torch_gates_to_ours(weight: Tensor) -> Tensor:
-    i, f, g, o = weight.chunk(4)
-    return joined([i, f, o, g])
-
-
-def _torch_gates_to_theirs(weight: Tensor) -> Tensor:
-    i, f, o, g = weight.chunk(4)
-    return joined([i, f, g, o])
-
-
-def _halves_to_ours(of_input: Tensor, of_state: Tensor) -> Sequence[Tensor]:
-    return (_torch_gates_to_ours(joined([of_input, of_state], dim=1)),)
-
-
-def _halves_to_theirs(weight: Tensor) -> Sequence[Tensor]:
-    return _torch_gates_to_theirs(weight).chunk(2, dim=1)
-
-
-def _torch_bias_to_ours(bias: Tensor) -> Sequence[Tensor]:
-    return (_torch_gates_to_ours(bias),)
-
-
-def _torch_bias_to_theirs(bias: Tensor) -> Sequence[Tensor]:
-    return (_torch_gates_to_theirs(bias),)
+def _halves_to_ours(*halves: Tensor) -> Sequence[Tensor]:
+    return (_from_torch(joined(halves, dim=1)),)
 
 
 def _highway_to_ours(both: Tensor) -> Sequence[Tensor]:

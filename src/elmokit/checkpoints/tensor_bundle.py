@@ -1,4 +1,7 @@
-"""TensorFlow's checkpoints, read without TensorFlow: an index of tensors, and their numbers in one file or several."""
+"""TensorFlow's checkpoints, read without TensorFlow: an index of tensors, and their numbers in one file or several.
+
+The index is a sorted table as LevelDB writes them: blocks of keys and values, a block that lists them, a footer.
+"""
 
 import math
 from collections.abc import Iterator
@@ -9,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from elmokit.checkpoints.sorted_table import read_table, read_varint
 from elmokit.errors import CheckpointError
 
 INDEX_ENDING = ".index"
 LARGEST_INDEX = 1 << 26  # bytes
+FOOTER, TRAILER = 48, 5  # bytes; the latter of a block: whether it is compressed, and its checksum
+MAGIC = 0xDB4775248B80FB57
 HEADER = b""
 DTYPES = {1: "<f4", 2: "<f8", 19: "<f2"}
 
@@ -38,25 +42,25 @@ class TensorBundle:
             if index.stat().st_size > LARGEST_INDEX:
                 raise ValueError("it is far too large for an index")
             table = read_table(index.read_bytes())
-            header = dict(_fields(table.pop(HEADER)))
+            header, _ = _message(table.pop(HEADER))
             self.entries = {name.decode(): _entry(value) for name, value in table.items()}
-            self.shards = int(header.get(1, 1))
-        except (OSError, KeyError, ValueError, TypeError) as error:
+            self.shards = header.get(1, 1)
+        except (OSError, KeyError, ValueError) as error:
             raise CheckpointError(
                 f"{index}: cannot be read as the index of a TensorFlow checkpoint: {error}. Is it complete?"
             ) from None
         if header.get(2, 0):
             raise CheckpointError(f"{index}: written on a big-endian machine, which is not read")
 
-    def read(self, name: str) -> Tensor:
+    def read(self, name: str, entry: Entry) -> Tensor:
         """A tensor in single precision."""
-        entry = self.entries[name]
         self._check(name, entry)
-        path = self._shard(entry.shard)
-        dtype = np.dtype(DTYPES[entry.dtype])
+        path = self.index.with_suffix(f".data-{entry.shard:05}-of-{self.shards:05}")
+        if not path.exists():
+            raise CheckpointError(f"{path}: the file is missing; the numbers that {self.index.name} lists are in it")
         if entry.offset + entry.size > path.stat().st_size:
             raise CheckpointError(f"{path}: ends before or within '{name}'. Is it complete?")
-        numbers = np.fromfile(path, dtype, math.prod(entry.shape), offset=entry.offset)
+        numbers = np.fromfile(path, DTYPES[entry.dtype], math.prod(entry.shape), offset=entry.offset)
         return torch.from_numpy(numbers.astype(np.float32, copy=False)).view(entry.shape)
 
     def _check(self, name: str, entry: Entry) -> None:
@@ -67,43 +71,113 @@ class TensorBundle:
         if entry.size != math.prod(entry.shape) * np.dtype(DTYPES[entry.dtype]).itemsize:
             raise CheckpointError(f"{self.index}: '{name}' has {entry.size} bytes, which its shape does not fill")
 
-    def _shard(self, number: int) -> Path:
-        path = self.index.with_suffix(f".data-{number:05}-of-{self.shards:05}")
-        if not path.exists():
-            raise CheckpointError(f"{path}: the file is missing; the numbers that {self.index.name} lists are in it")
-        return path
+
+class _Reader:
+    """Reads on in some bytes; a ValueError says what is wrong with them."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.position = content, 0
+
+    def __bool__(self) -> bool:
+        """Whether there is more."""
+        return self.position < len(self.content)
+
+    def take(self, size: int) -> bytes:
+        part = self.content[self.position : self.position + size]
+        if len(part) != size:
+            raise ValueError("it ends within a field")
+        self.position += size
+        return part
+
+    def varint(self) -> int:
+        """A number in groups of seven bits, the lowest first."""
+        number = 0
+        for shift in range(0, 64, 7):
+            (byte,) = self.take(1)
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+        raise ValueError("a number in it does not end")
+
+
+def read_table(content: bytes) -> dict[bytes, bytes]:
+    """Everything in a sorted table; a ValueError says what is wrong with it."""
+    if len(content) < FOOTER or int.from_bytes(content[-8:], "little") != MAGIC:
+        raise ValueError("it does not end as a sorted table does")
+    footer = _Reader(content[-FOOTER:])
+    _, _ = footer.varint(), footer.varint()  # of a block that is always empty
+    blocks = _entries(_block(content, footer)).values()
+    return {key: value for block in blocks for key, value in _entries(_block(content, _Reader(block))).items()}
+
+
+def _block(content: bytes, handle: _Reader) -> bytes:
+    """The block that begins, and has as many bytes, as the handle says."""
+    start = handle.varint()
+    end = start + handle.varint()
+    trailer = content[end : end + TRAILER]
+    if len(trailer) < TRAILER:
+        raise ValueError("a block lies beyond its end")
+    if int.from_bytes(trailer[1:], "little") != masked_crc32c(content[start : end + 1]):
+        raise ValueError("the checksum of a block is wrong")
+    if trailer[0]:
+        raise ValueError("a block is compressed, which TensorFlow never does: save the checkpoint anew")
+    return content[start:end]
+
+
+def _entries(block: bytes) -> dict[bytes, bytes]:
+    """The keys and values of a block; a key is stored as what differs from the one before it."""
+    end = len(block) - 4 * (1 + int.from_bytes(block[-4:], "little"))  # there the offsets of whole keys begin
+    if len(block) < 4 or end < 0:
+        raise ValueError("a block is too short")
+    entries, key, reader = {}, b"", _Reader(block[:end])
+    while reader:
+        shared, added, size = reader.varint(), reader.varint(), reader.varint()
+        key = key[:shared] + reader.take(added)
+        entries[key] = reader.take(size)
+    return entries
 
 
 def _entry(content: bytes) -> Entry:
-    fields = dict(_fields(content))
-    numbers = [fields.get(field, 0) for field in (1, 3, 4, 5)]
-    dtype, shard, offset, size = (number for number in numbers if isinstance(number, int))
-    shape = fields.get(2, b"")
-    return Entry(dtype, tuple(_sizes(shape)) if isinstance(shape, bytes) else (), shard, offset, size, 7 in fields)
+    numbers, parts = _message(content)
+    dimensions = [part for shape in parts.get(2, []) for part in _message(shape)[1].get(2, [])]
+    shape = tuple(_message(dimension)[0].get(1, 0) for dimension in dimensions)
+    dtype, shard, offset, size = (numbers.get(field, 0) for field in (1, 3, 4, 5))
+    return Entry(dtype, shape, shard, offset, size, 7 in parts)
 
 
-def _sizes(shape: bytes) -> Iterator[int]:
-    for field, dimension in _fields(shape):
-        if field == 2 and isinstance(dimension, bytes):
-            size = dict(_fields(dimension)).get(1, 0)
-            yield size if isinstance(size, int) else 0
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protocol-buffer message: numbers, and bytes for all that has a length."""
-    place = 0
-    while place < len(message):
-        key, place = read_varint(message, place)
-        kind = key & 7
+def _message(content: bytes) -> tuple[dict[int, int], dict[int, list[bytes]]]:
+    """The fields of a protocol-buffer message: its numbers, and all that has a length."""
+    numbers: dict[int, int] = {}
+    parts: dict[int, list[bytes]] = {}
+    reader = _Reader(content)
+    while reader:
+        field, kind = divmod(reader.varint(), 8)
         if kind == 0:
-            number, place = read_varint(message, place)
-            yield key >> 3, number
-            continue
-        if kind not in (1, 2, 5):
+            numbers[field] = reader.varint()
+        elif kind == 2:
+            parts.setdefault(field, []).append(reader.take(reader.varint()))
+        elif kind in (1, 5):
+            numbers[field] = int.from_bytes(reader.take(8 if kind == 1 else 4), "little")
+        else:
             raise ValueError(f"a field in it is of a kind not known ({kind})")
-        length, place = read_varint(message, place) if kind == 2 else (8 if kind == 1 else 4, place)
-        part = message[place : place + length]
-        if len(part) != length:
-            raise ValueError("it ends within a field")
-        place += length
-        yield key >> 3, part if kind == 2 else int.from_bytes(part, "little")
+    return numbers, parts
+
+
+def _crc32c_table() -> Iterator[int]:
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        yield crc
+
+
+_CRC32C = tuple(_crc32c_table())
+
+
+def masked_crc32c(content: bytes) -> int:
+    """The Castagnoli checksum, rotated and shifted as tables store it."""
+    crc = 0xFFFFFFFF
+    for byte in content:
+        crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

@@ -1,12 +1,18 @@
 """`elmokit bench`: how fast a model runs here."""
 
-import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, validators
 
+if TYPE_CHECKING:
+    from elmokit.bench import Figures
+
 AT_LEAST_ONE = validators.Number(gte=1)
+HEADER = (
+    "| model | who | tokens/s | words known | one 20-token sentence | 95% within | peak memory | LSTM / GEMM |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
 
 
 def bench(
@@ -32,7 +38,7 @@ def bench(
     precisions
         fp32, int8; both unless given. May be repeated.
     text
-        A UTF-8 text to take sentences from; the language reference that Python comes with unless given.
+        A text to take sentences from; the language reference that Python comes with unless given.
     sentences
         Sentences embedded together.
     rounds
@@ -42,22 +48,30 @@ def bench(
     """
     from tempfile import TemporaryDirectory
 
-    from elmokit.bench.contest import elmokit_contestant, measure
-    from elmokit.bench.table import HEADER, row
-    from elmokit.bench.workload import make_workload, write_random_model
+    from elmokit.bench import make_workload, measure, write_random_model
+    from elmokit.cli.progress import watched
 
-    workload = make_workload(text, sentences)
-    print(f"{sentences} sentences, {workload.tokens:,} tokens, {threads} threads, best of {rounds}\n\n{HEADER}")
-    with TemporaryDirectory() as folder:
-        workload.write(Path(folder, "workload.json"))
-        models = {str(model): model} if model else {size: Path(folder, size) for size in sizes or ["small"]}
-        for name, path in models.items():
+    together, alone = make_workload(text, sentences)
+    tokens = sum(map(len, together))
+    print(f"{sentences} sentences, {tokens:,} tokens, {threads} threads, best of {rounds}\n\n{HEADER}")
+    with TemporaryDirectory() as folder, watched("bench") as progress:
+        for name in [str(model)] if model else sizes or ["small"]:
+            path = model or Path(folder, name)
             if not model:
-                write_random_model(name, path)  # type: ignore[arg-type]
+                write_random_model(name, path)
             for precision in precisions or ["fp32", "int8"]:
-                command = elmokit_contestant(path, precision, Path(folder, "workload.json"), threads=threads)
-                with command as contestant:
-                    figures = measure(
-                        contestant, workload, rounds=rounds, report=lambda line: print(line, file=sys.stderr)
-                    )
-                print(row(name, figures))
+                figures = measure(
+                    str(path), precision, together, alone, rounds=rounds, threads=threads, progress=progress
+                )
+                print(row(name, f"elmokit {precision}", figures, tokens))
+
+
+def row(model: str, name: str, figures: "Figures", tokens: int) -> str:
+    """A line of the table."""
+    from statistics import median, quantiles
+
+    cold, warm, alone = zip(*figures.rounds, strict=True)
+    milliseconds = [1000 * seconds for part in alone for seconds in part]
+    speeds = f"{tokens / min(cold):,.0f} | {tokens / min(warm):,.0f}"
+    latency = f"{median(milliseconds):.0f} ms | {quantiles(milliseconds, n=20)[-1]:.0f} ms"
+    return f"| {model} | {name} | {speeds} | {latency} | {figures.megabytes:,.0f} MB | {figures.lstm_share:.0%} |"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import TextOptions
+from elmokit.cli.options import Source, TextOptions
 from elmokit.config import TokenizerName
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def embed(
-    source: Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True)],
+    source: Annotated[Source, Parameter(name="INPUT")],
     /,
-    *,
+    *more: Annotated[Source, Parameter(name="MORE")],
     model: Annotated[str, Parameter(alias="-m")],
     output: Annotated[Path, Parameter(alias="-o")],
     layers: str = "average",
@@ -38,14 +38,16 @@ def embed(
     ----------
     source
         A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
+    more
+        More of them; the sentences of all go to one file, in this order.
     model
-        A model's folder or file.
+        A model's name, folder, file or address.
     output
         Where the vectors go: .h5 (AllenNLP's layout), .npz, .safetensors or .parquet.
     layers
         average, top, all, or a layer's number; 0 is the context-free token vector.
     tokenizer
-        How sentences are cut into tokens; the model's own way unless given.
+        What splits sentences into tokens; the model's own unless given.
     precision
         fp32, or int8: faster on large models, for nearly the same vectors.
     batch_tokens
@@ -65,11 +67,14 @@ def embed(
     from elmokit.vectors import write_vectors
 
     elmo = load(model, precision=precision, device=device, batch_tokens=batch_tokens)
+    wanted: Layers = int(layers) if layers.isdecimal() else layers  # type: ignore[assignment]
+    elmo.embed([], layers=wanted)  # says at once if there are no such layers
     chosen = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    corpus = open_corpus([source], chosen, lines=text.meaning, repeatable=False, keep_empty=text.meaning == "sentences")
+    lines = text.meaning
+    corpus = open_corpus([source, *more], chosen, lines=lines, repeatable=False, keep_empty=lines == "sentences")
     with watched(corpus.name) as progress:
         sentences = tracked(corpus, progress, "embedding", unit="sentences")
-        count = write_vectors(output, _embedded(elmo, sentences, int(layers) if layers.isdecimal() else layers))  # type: ignore[arg-type]
+        count = write_vectors(output, _embedded(elmo, sentences, wanted))
     print(f"{output}: {count:,} sentences")
 
 

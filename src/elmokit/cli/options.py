@@ -1,11 +1,22 @@
 """Options that several commands share; a field's docstring is its help."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from elmokit.errors import ConfigError
 from elmokit.text.layout import Lines
+
+
+def _check_source(_: Any, path: Path) -> None:
+    if str(path).startswith("-") and str(path) != "-":
+        raise ConfigError(f"unknown option {path}: see --help for those there are")
+
+
+Source = Annotated[Path, Parameter(allow_leading_hyphen=True, validator=_check_source)]
+"""A text file or a folder of them, or - for standard input."""
 
 
 @Parameter(name="*")

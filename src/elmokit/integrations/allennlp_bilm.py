@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from elmokit.checkpoints.allenai import Files, read_files
+from elmokit.checkpoints.allenai import read_files
 from elmokit.checkpoints.allennlp import table_of
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.elmo import Elmo
@@ -29,11 +29,11 @@ OURS = "bilm."
 
 def read_pair(options_file: str | Path, weight_file: str | Path) -> Checkpoint:
     """The model of an options and a weights file, each at a path or an address."""
-    files = Files(fetch(options_file), fetch(weight_file), None)
-    for path in (files.options, files.weights):
+    paths = (fetch(options_file), fetch(weight_file))
+    for path in paths:
         if not path.is_file():
             raise CheckpointError(f"{path}: there is no such file")
-    return read_files(files)
+    return read_files(*paths)
 
 
 class Tokens(NamedTuple):

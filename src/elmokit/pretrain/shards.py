@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.checkpoints.folders import replace_folder
 from elmokit.errors import DataError, OutputError
+from elmokit.files import _move_folder
 from elmokit.pretrain.corpus import (
     CORPUS_FILES,
     COUNTS,
@@ -144,7 +144,7 @@ def _new_folder(path: Path) -> Iterator[Path]:
     try:
         partial.mkdir(parents=True)
         yield partial
-        replace_folder(path, partial)
+        _move_folder(partial, path)
     except OSError as error:
         raise OutputError(f"{path}: the corpus cannot be written here: {error.strerror or error}") from error
     finally:
