@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import hear_interrupts
-from test_pretrain_run import Quiet, StopsAfter, recipe
+from test_pretrain_run import StopsAfter, Watcher, recipe
 
 import elmokit
 from elmokit.checkpoints import read_checkpoint
@@ -67,16 +67,16 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-class Breaks(Quiet):
+class Breaks(Watcher):
     """The lights go out after so many steps, and nothing can be saved."""
 
     def __init__(self, steps):
         super().__init__()
-        self.steps = steps
+        self.last = steps
 
-    def progress(self, progress, total, tokens_per_second):
-        super().progress(progress, total, tokens_per_second)
-        if len(self.losses) == self.steps:
+    def update(self, stage, *progress, **notes):
+        super().update(stage, *progress, **notes)
+        if len(self.steps) == self.last:
             raise RuntimeError("the lights went out")
 
 
@@ -84,7 +84,7 @@ class Breaks(Quiet):
 def whole(text, tmp_path_factory):
     """The folder of a run that nothing happened to."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    pretrain([text], folder, recipe(training__epochs=0.6), Quiet())
+    pretrain([text], folder, recipe(training__epochs=0.6))
     return folder
 
 
@@ -93,12 +93,12 @@ def broken(text, tmp_path_factory):
     """The folder of one that was stopped after 12 steps, went on, broke off 13 steps later and went on from 12."""
     folder, settings = tmp_path_factory.mktemp("broken") / "run", recipe(training__epochs=0.6)
     with pytest.raises(KeyboardInterrupt):
-        pretrain([text], folder, settings, StopsAfter(12))
+        pretrain([text], folder, settings, progress=StopsAfter(12))
     with pytest.raises(RuntimeError, match="lights"):
-        pretrain([text], folder, settings, Breaks(13), resume=True)
+        pretrain([text], folder, settings, progress=Breaks(13), resume=True)
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 20, "los')  # as a killed process leaves it
-    pretrain([text], folder, settings, Quiet(), resume=True)
+    pretrain([text], folder, settings, resume=True)
     return folder
 
 
@@ -118,9 +118,9 @@ class TestRecords:
         }
         lines = metrics(whole)
         assert len(lines) > 4
-        for way in ("forward", "backward", "average"):
-            points = [(line["step"], line["perplexity"][way]) for line in lines]
-            np.testing.assert_allclose(found[f"perplexity/{way}"], points, rtol=1e-6)  # stored as float32
+        for direction in ("forward", "backward", "average"):
+            points = [(line["step"], line["perplexity"][direction]) for line in lines]
+            np.testing.assert_allclose(found[f"perplexity/{direction}"], points, rtol=1e-6)  # stored as float32
         for name in ("loss", "learning_rate", "tokens_per_second"):
             np.testing.assert_allclose(found[name], [(line["step"], line[name]) for line in lines[:-1]], rtol=1e-6)
 
@@ -132,23 +132,23 @@ class TestRecords:
 
     def test_curves_need_the_extra(self, text, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "tensorboard", None)  # what Python does where it is not installed
-        pretrain([text], tmp_path / "run", recipe(training__epochs=0.1), Quiet())
+        pretrain([text], tmp_path / "run", recipe(training__epochs=0.1))
         assert not (tmp_path / "run" / "tensorboard").exists()
         assert metrics(tmp_path / "run")
 
-    def test_nothing_is_imported_before_training(self):
+    def test_tensorboard_is_not_imported_before_training(self):
         code = "import sys, elmokit.pretrain.run, elmokit.cli; print([m for m in sys.modules if 'tensorb' in m])"
-        assert run_python("-c", code).stdout == "['elmokit.pretrain.tensorboard']\n"
+        assert run_python("-c", code).stdout == "[]\n"
 
     def test_measurements_without_held_out_text(self, text, tmp_path):
-        assert pretrain([text], tmp_path / "run", recipe(corpus__valid_share=0.0), Quiet()) is None
+        assert pretrain([text], tmp_path / "run", recipe(corpus__valid_share=0.0)) is None
         lines = metrics(tmp_path / "run")
         assert [line["step"] for line in lines][:2] == [10, 20]
         assert all(line["perplexity"] is None and line["loss"] > 0 for line in lines)
 
     def test_measurements_while_gradients_are_added_up(self, text, tmp_path):
         """Steps come three at a time: each measurement is at the first that reaches its ten."""
-        pretrain([text], tmp_path / "run", recipe(training__accumulate=3), Quiet())
+        pretrain([text], tmp_path / "run", recipe(training__accumulate=3))
         assert [line["step"] for line in metrics(tmp_path / "run")][:3] == [12, 21, 30]
 
 
@@ -162,7 +162,8 @@ def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
 class TestPreflight:
     def test_everything_is_said_before_the_first_step(self, text, tmp_path, capsys):
         main(["pretrain", str(text), "-o", str(tmp_path / "run"), *SMALL, "-s", "training.epochs=1"])
-        read, corpus, model, *rest = capsys.readouterr().err.splitlines()
+        layout, read, corpus, model, *rest = capsys.readouterr().err.splitlines()
+        assert layout == f"{text}: each line is a paragraph"
         assert read == f"read {text.stat().st_size / 1e6:,.1f} MB of text"
         found = read_corpus(tmp_path / "run" / "corpus")
         assert corpus == (
@@ -173,7 +174,9 @@ class TestPreflight:
         weights = read_checkpoint(tmp_path / "run").weights
         parameters = sum(weight.numel() for weight in weights.values())
         assert re.fullmatch(rf"{parameters:,} parameters, about \d+ MB; \d+ steps to go, about \d+ seconds", model)
-        assert any(line.startswith("step 50/") for line in rest)
+        assert re.fullmatch(r"step 10: held-out perplexity \S+ forward, \S+ backward, \S+ average", rest[0])
+        steps = metrics(tmp_path / "run")[-1]["step"]
+        assert re.fullmatch(rf"{tmp_path / 'run'}: done, {steps:,} steps, \d+ s", rest[-1])
 
     def test_the_vocabulary_can_be_bounded_by_flags(self, text, tmp_path):
         flags = ["--vocab-size", "12", "--min-count", "2", "-s", "training.epochs=0.05"]
@@ -203,23 +206,26 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 """
 
-ESTIMATE = f"""
+ESTIMATE = rf"""
 import sys
-from elmokit.cli.pretrain import LineReporter
-from elmokit.pretrain.recipe import make_recipe, read_recipe
+from elmokit.pretrain.recipe import read_recipe
 from elmokit.pretrain.run import pretrain
 {PEAK}
-class Keeps(LineReporter):
-    def preflight(self, facts):
-        self.facts = facts
+class Keeps:
+    def message(self, text):
+        if found := re.search(r"parameters, about ([\d,]+) MB", text):
+            self.megabytes = float(found[1].replace(",", ""))
+
+    def update(self, *progress, **notes):
+        pass
 
 if __name__ == "__main__":
     values = read_recipe("novel")
     values["model"] |= {{"tokenizer": "whitespace", "softmax": {{"kind": sys.argv[3]}}}}
     values["training"] |= {{"epochs": 0.1, "evaluate_steps": 5, "evaluate_tokens": 2000}}
-    reporter, before = Keeps(), peak()
-    pretrain([Path(sys.argv[1])], Path(sys.argv[2]), make_recipe(values), reporter, workers=1)
-    print(reporter.facts.megabytes - before, peak() - before)
+    progress, before = Keeps(), peak()
+    pretrain([sys.argv[1]], sys.argv[2], values, progress=progress, workers=1)
+    print(progress.megabytes - before, peak() - before)
 """
 
 
@@ -330,12 +336,12 @@ def test_interrupted_anywhere_and_resumed_is_the_same_to_the_bit(text, tmp_path)
     same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
-class FillsTheDisk(Quiet):
+class FillsTheDisk(Watcher):
     """After five steps no file can grow beyond a few kilobytes."""
 
-    def progress(self, progress, total, tokens_per_second):
-        super().progress(progress, total, tokens_per_second)
-        if len(self.losses) == 5:
+    def update(self, stage, *progress, **notes):
+        super().update(stage, *progress, **notes)
+        if len(self.steps) == 5:
             resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
 
 
@@ -343,15 +349,15 @@ def test_a_full_disk_spares_the_last_checkpoint(text, tmp_path):
     settings = recipe(training__save_minutes=0.0)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        with pytest.raises(OutputError, match="the checkpoint cannot be written"):
-            pretrain([text], tmp_path / "parts", settings, FillsTheDisk())
+        with pytest.raises(OutputError, match=r"training.pt: cannot be written"):
+            pretrain([text], tmp_path / "parts", settings, progress=FillsTheDisk())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert torch.load(tmp_path / "parts" / "training.pt", weights_only=True)["step"] == 4
     assert not [file.name for file in (tmp_path / "parts").iterdir() if file.name.startswith(".")]
     assert elmokit.load(tmp_path / "parts").embed(["the cat"])[0].any()
-    pretrain([text], tmp_path / "parts", settings, Quiet(), resume=True)
-    pretrain([text], tmp_path / "whole", settings, Quiet())
+    pretrain([text], tmp_path / "parts", settings, resume=True)
+    pretrain([text], tmp_path / "whole", settings)
     same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -371,7 +377,7 @@ class TestBadInput:
         assert output.out == ""
         *before, message = output.err.splitlines()
         assert message.startswith("elmokit: ")
-        assert all(line.startswith("read ") for line in before)
+        assert all(line.startswith("read ") or line.endswith("each line is a paragraph") for line in before)
         return message
 
     @pytest.mark.parametrize(
@@ -463,8 +469,8 @@ class TestBadInput:
     def test_places_that_are_none(self, text, tmp_path, capsys):
         file = tmp_path / "file"
         file.write_text("mine")
-        assert f"{file} is a file: a run is written as a folder" in self.fails(capsys, text, "-o", file)
-        assert "cannot be written here: Not a directory" in self.fails(capsys, text, "-o", file / "run")
+        assert f"{file} is a file: name a folder" in self.fails(capsys, text, "-o", file)
+        assert "cannot be written: Not a directory" in self.fails(capsys, text, "-o", file / "run")
         assert "no run to go on with here" in self.fails(capsys, text, "-o", tmp_path / "new", "--resume")
         assert file.read_text() == "mine"
         assert sorted(tmp_path.iterdir()) == [file]
@@ -472,14 +478,14 @@ class TestBadInput:
     @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing"])
     def test_a_damaged_state(self, damage, text, tmp_path):
         settings = recipe(training__epochs=0.05)
-        pretrain([text], tmp_path / "run", settings, Quiet())
+        pretrain([text], tmp_path / "run", settings)
         state = tmp_path / "run" / "training.pt"
         content = {"cut": state.read_bytes()[:1000], "text": b"not a state of anything", "empty": b"", "missing": b""}
         state.write_bytes(content[damage])
         if damage == "missing":
             state.unlink()
         with pytest.raises(CheckpointError, match=r"training.pt: cannot be read as the state of a run"):
-            pretrain([text], tmp_path / "run", settings, Quiet(), resume=True)
+            pretrain([text], tmp_path / "run", settings, resume=True)
 
     @pytest.mark.parametrize(
         ("setting", "message"),
@@ -503,10 +509,10 @@ def test_sixteen_bits_need_a_device_made_for_them(text, tmp_path):
     assert TrainSettings().autocast == "none"
     settings = recipe(training__autocast="bf16", training__epochs=0.05)
     if torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        assert pretrain([text], tmp_path / "run", settings, Quiet()).average > 1
+        assert pretrain([text], tmp_path / "run", settings).average > 1
         return
     with pytest.raises(ConfigError, match="this processor is not made for 16 bits: set it to none"):
-        pretrain([text], tmp_path / "run", settings, Quiet())
+        pretrain([text], tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
 
 

@@ -39,7 +39,7 @@ def corpus(tmp_path_factory):
     lines = [" ".join([*pick.choices(words, weights, k=pick.randint(1, 4)), f"rare{n}"][n % 2 :]) for n in range(60)]
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "a.txt").write_text("\n".join(lines), encoding="utf-8")
-    settings = {"tokenizer": "whitespace", "split": False, "min_count": 2, "valid_share": 0.0, "workers": 1}
+    settings = {"tokenizer": "whitespace", "lines": "sentences", "min_count": 2, "valid_share": 0.0, "workers": 1}
     return prepare([folder / "a.txt"], folder / "ids", **settings)
 
 
