@@ -5,6 +5,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import elmokit
 from elmokit.checkpoints import read_checkpoint
 from elmokit.cli import main
 from elmokit.errors import CheckpointError, ConfigError, OutputError
+from elmokit.files import locked
 from elmokit.pretrain.corpus import read_corpus
 from elmokit.pretrain.recipe import TrainSettings
 from elmokit.pretrain.run import pretrain
@@ -263,7 +265,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     for tokens in (200_000, 12_600_000):
         text, folder = tmp_path / f"{tokens}.txt", tmp_path / f"run{tokens}"
         write_text(text, tokens=tokens, types=120_000)  # English fiction has 106,000 in sixty megabytes
-        settings = {"model.tokenizer": "whitespace", "model.characters.max_characters": 50, "corpus.split": "false"}
+        settings = {"model.tokenizer": "whitespace", "model.characters.max_characters": 50}
+        settings |= {"corpus.split": "false"}  # the older name of corpus.lines = "sentences"
         settings |= {"corpus.vocab_size": 5000, "training.batch": 32, "training.unroll": 20}
         settings |= {"training.epochs": 20 * 32 * 20 / tokens}
         chosen = [argument for name, value in settings.items() for argument in ("-s", f"{name}={value}")]
@@ -330,10 +333,101 @@ def test_interrupted_anywhere_and_resumed_is_the_same_to_the_bit(text, tmp_path)
                 break
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
+        assert re.search(r"^saved at step \d+; the same command with --resume goes on$", errors, re.MULTILINE)
     main([*parts[3:], "--resume"])
     same_weights(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_killed_at_any_moment_the_same_command_begins_again_or_resumes(text, tmp_path):
+    """With the lock alone, with the text prepared, and with the first state written but perhaps no model."""
+    command = ["pretrain", str(text), *SMALL, "-s", "training.epochs=0.5"]
+    folder = tmp_path / "parts"
+    for name in (".lock", "corpus/manifest.json", "training.pt"):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "elmokit", *command, "-o", str(folder)],
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        while not (folder / name).exists():
+            assert process.poll() is None
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+    main([*command, "-o", str(folder), "--resume"])
+    main([*command, "-o", str(tmp_path / "whole")])
+    same_weights(tmp_path / "whole", folder)
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+class TestLeftovers:
+    """What processes that were killed, or older versions, have left in the folder of a run."""
+
+    @pytest.fixture
+    def dead(self):
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        return process.pid
+
+    def leave(self, folder, process):
+        """Half a corpus, half a state, half a model and a lock."""
+        for name in (f".corpus.{process}.partial", f".corpus.{process}.old", f".{process}.partial"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "train.ids").write_bytes(b"1234")
+        (folder / f".{process}.partial.training.pt").write_bytes(b"half a state")
+        (folder / ".lock").write_text(f"process {process} on elsewhere")
+
+    def test_of_a_run_before_its_first_checkpoint(self, text, tmp_path, dead):
+        settings = recipe(training__epochs=0.05)
+        self.leave(tmp_path / "run", dead)
+        (tmp_path / "run" / "recipe.json").write_text("{}")
+        pretrain([text], tmp_path / "run", settings)
+        assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
+        assert elmokit.load(tmp_path / "run").embed(["the cat"])[0].any()
+
+    def test_of_a_run_that_resumes(self, text, tmp_path, dead):
+        settings = recipe(training__epochs=0.1)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain([text], tmp_path / "run", settings, progress=StopsAfter(2))
+        self.leave(tmp_path / "run", dead)
+        assert pretrain([text], tmp_path / "run", settings, resume=True)
+        assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
+
+    def test_two_runs_do_not_write_in_one_folder(self, text, tmp_path):
+        with locked(tmp_path / "run"), pytest.raises(OutputError, match=r"run is in use by process \d+ on \S+: wait"):
+            pretrain([text], tmp_path / "run", recipe())
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize("kept", ["recipe and corpus", "recipe", "corpus"])
+    def test_of_an_older_version(self, text, tmp_path, kept):
+        """Its text was read by other rules; nothing is touched."""
+        folder, settings = tmp_path / "run", recipe(training__epochs=0.05)
+        pretrain([text], folder, settings)
+        values = json.loads((folder / "recipe.json").read_text())
+        manifest = json.loads((folder / "corpus" / "manifest.json").read_text())
+        if "recipe" in kept:
+            del values["corpus"]["lines"]
+            values["corpus"]["split"] = True
+            (folder / "recipe.json").write_text(json.dumps(values))
+        if "corpus" in kept:
+            (folder / "corpus" / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
+        before = contents(folder)
+        with pytest.raises(
+            CheckpointError, match="the text was prepared by an older version of elmokit: start the run"
+        ):
+            pretrain([text], folder, settings, resume=True)
+        with pytest.raises(OutputError, match="holds a run already"):
+            pretrain([text], folder, settings)
+        assert contents(folder) == before
+        (folder / "training.pt").unlink()
+        for file in ("config.json", "model.safetensors", "vocab.txt", "metrics.jsonl"):
+            (folder / file).unlink()
+        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+        watcher = Watcher()
+        pretrain([text], folder, settings, progress=watcher)  # as a run that was killed before its first checkpoint
+        again = f"{folder / 'corpus'}: prepared by an older version of elmokit, so it is prepared again"
+        assert (again in watcher.messages) == ("corpus" in kept)
 
 
 class FillsTheDisk(Watcher):

@@ -126,7 +126,7 @@ def locked(folder: Path) -> Iterator[None]:
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
             file.flush()
-        _remove_leftovers(folder, r"\.(\d+)\.partial(\..*)?")
+        _remove_leftovers(folder, r"\.(?:.+\.)?(\d+)\.(?:partial|old)(?:\..*)?")
         try:
             yield
         finally:

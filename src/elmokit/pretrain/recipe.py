@@ -3,7 +3,7 @@
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -121,7 +121,7 @@ def make_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
         recipe = msgspec.convert(values, Recipe)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the recipe has a mistake: {error}") from None
-    if unknown := _unknown(values, msgspec.to_builtins(recipe)):
+    if unknown := _unknown(values, asdict(recipe)):
         raise ConfigError(f"the recipe has a setting that is not known: {unknown}")
     if recipe.model.softmax is None:
         raise ConfigError("the recipe has no model.softmax: a language model needs one to be trained")

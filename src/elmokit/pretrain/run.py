@@ -168,7 +168,7 @@ class PretrainingRun:
         self.last_save = time.monotonic()
         if self.progress is None:
             return
-        files.replace_file(self.folder / RECIPE, files.as_json(self.recipe))
+        files.replace_file(self.folder / RECIPE, files.as_json(asdict(self.recipe)))
         files.write_state(self.folder / STATE, state)
         with files.replacing_files(self.folder) as partial, files.writing(self.folder, (OSError, SafetensorError)):
             write_native(self._checkpoint(), partial, half=False)
@@ -255,7 +255,8 @@ def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         age = (manifest and manifest.age) or ("split" in before.get("corpus", {}) and OLDER)
         if age:
             raise CheckpointError(f"{folder}: the text was {age}: start the run anew, in another folder")
-        files.check_same_settings(folder, msgspec.to_builtins(make_recipe(before)), msgspec.to_builtins(recipe))
+        was, now = (msgspec.to_builtins(asdict(one)) for one in (make_recipe(before), recipe))
+        files.check_same_settings(folder, was, now)
     elif STATE in present:
         raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")
     elif present - {CORPUS, RECIPE}:

@@ -109,7 +109,7 @@ def prepare(
     source = find_source(paths, valid_paths, vocabulary, settings | {"max_types": max_types})
     fingerprint = source.fingerprint()
     manifest = read_manifest(folder)
-    if manifest is None or manifest.fingerprint != fingerprint:
+    if manifest is None or manifest.age or manifest.fingerprint != fingerprint:
         if manifest and unchanged:
             raise DataError(f"{folder}: made from other text, or with another vocabulary: name the same files again")
         if manifest and manifest.age:

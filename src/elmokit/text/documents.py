@@ -231,7 +231,7 @@ def _stream(path: Path, *, repeatable: bool) -> BinaryIO | None:
         return _opened(os.dup(copy.fileno()))
 
 
-def _opened(handle: int) -> io.BufferedReader:
+def _opened(handle: int) -> BinaryIO:
     """A stream whose file is closed when nobody has it any more."""
     stream = io.BufferedReader(io.FileIO(handle, closefd=False), HEAD_BYTES)
     weakref.finalize(stream, os.close, handle)
