@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from elmokit.checkpoints.native import VOCABULARY
 from elmokit.errors import ConfigError, DataError, ElmoError
-from elmokit.pretrain.corpus import Corpus, read_corpus, with_new_words
-from elmokit.pretrain.perplexity import Perplexity
+from elmokit.pretrain.corpus import Corpus, read_corpus
+from elmokit.pretrain.evaluation import Perplexity
 from elmokit.pretrain.run import CORPUS
+from elmokit.text.numbering import UNK_ID
 from elmokit.text.vocabulary import read_vocabulary
-from elmokit.text.word_counts import UNK_ID
 
 FALLBACK = (0.0, 0.5, 1.0, 1.5)  # KenLM's
 
@@ -183,7 +183,8 @@ def read_run(folder: Path) -> Corpus:
     """The corpus of a run, with the vocabulary of its model."""
     vocabulary = read_vocabulary(folder / VOCABULARY)
     corpus = read_corpus(folder / CORPUS, vocab_size=len(vocabulary))
-    corpus = with_new_words(corpus, len(vocabulary) - len(corpus.vocabulary))
+    if new_words := len(vocabulary) - len(corpus.vocabulary):
+        corpus = read_corpus(folder / CORPUS, vocab_size=len(vocabulary), new_words=new_words)
     if corpus.vocabulary.words != vocabulary.words:
         raise DataError(f"{folder}: the words of {VOCABULARY} are not those of {CORPUS}: are they of the same run?")
     return corpus

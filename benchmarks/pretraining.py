@@ -25,13 +25,13 @@ from inference import HERE, peer_python
 from kneser_ney import perplexity_of
 
 from elmokit.checkpoints.checkpoint import Checkpoint
-from elmokit.cli.pretrain import LineReporter
+from elmokit.cli.progress import watched
 from elmokit.elmo import Elmo, load
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
 from elmokit.model.language_model import LanguageModel
 from elmokit.pretrain.corpus import read_corpus
-from elmokit.pretrain.perplexity import perplexity, sentences_of
+from elmokit.pretrain.evaluation import perplexity, sentences_of
 from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import CORPUS, pretrain
 from elmokit.pretrain.shards import prepare
@@ -137,7 +137,8 @@ def novel(args) -> None:
     values = read_recipe("novel")
     set_value(values, "model.tokenizer", "jieba")
     start = time.perf_counter()
-    found = pretrain([args.text], args.output, make_recipe(values), LineReporter())
+    with watched(args.text.name) as progress:
+        found = pretrain([args.text], args.output, values, progress=progress)
     minutes = (time.perf_counter() - start) / 60
     settings = make_recipe(values).corpus
     corpus = read_corpus(args.output / CORPUS, vocab_size=settings.vocab_size, min_count=settings.min_count)
@@ -188,7 +189,7 @@ def varied(values, changes):
 
 @contextmanager
 def contest(args):
-    """The text cut once, its held-out part the same for both, and bilm-tf ready to train on it."""
+    """The text tokenized once, its held-out part the same for both, and bilm-tf ready to train on it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         corpus = prepare([args.text], folder / "corpus", valid_share=VALID_SHARE)

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.cli.pretrain import LineReporter
+from elmokit.cli.progress import watched
 from elmokit.elmo import load
 from elmokit.lexicon.grouping import group
 from elmokit.lexicon.senses import sense_vectors
 from elmokit.lexicon.surroundings import Surroundings
-from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
+from elmokit.pretrain.recipe import read_recipe, set_value
 from elmokit.pretrain.run import pretrain
 from elmokit.text.corpus import open_corpus
 from elmokit.text.tokenizers import get_tokenizer
@@ -76,11 +76,11 @@ def main() -> None:
 def train(corpus, folder: Path) -> None:
     """A model by the recipe `novel` on the text with the pseudo-words, a sentence a line."""
     values = read_recipe("novel")
-    set_value(values, "corpus.split", "false")
-    with tempfile.TemporaryDirectory() as name:
+    set_value(values, "corpus.lines", "sentences")
+    with watched(str(folder)) as progress, tempfile.TemporaryDirectory() as name:
         text = Path(name, "merged.txt")
         text.write_text("".join(f"{merged_text(context)}\n" for context in corpus), encoding="utf-8")
-        pretrain([text], folder, make_recipe(values), LineReporter())
+        pretrain([text], folder, values, progress=progress)
 
 
 def merged_text(context) -> str:

@@ -59,7 +59,7 @@ def measure_speed(args) -> None:
         contestants = {
             "gensim, lists of words": lambda: skip_gram(text, args, corpus_iterable=sentences),
             "gensim, corpus_file": lambda: skip_gram(text, args, corpus_file=str(folder / "lines.txt")),
-            "GloVe": lambda: glove_epoch(text, folder, settings),
+            "GloVe": lambda: glove_epoch(text, settings),
         }
         figures = {name: [] for name in contestants}
         for _ in range(args.rounds):
@@ -70,11 +70,11 @@ def measure_speed(args) -> None:
         for name, seconds in figures.items():
             print(f"{name}: {min(seconds):.2f} s, GloVe takes {ours / min(seconds):.2f} of it")
         if args.losses:
-            compare_losses(text, folder, settings, args.losses)
+            compare_losses(text, settings, args.losses)
 
 
 def prepare(args, folder: Path):
-    """The first megabytes of the text, cut and lower-cased."""
+    """The first megabytes of the text, tokenized and lower-cased."""
     with (lzma.open if args.text.suffix == ".xz" else open)(args.text, "rb") as file:
         (folder / "text.txt").write_bytes(file.read(int(args.megabytes * 1e6)).rpartition(b"\n")[0])
     text = read_text([folder / "text.txt"], folder, TextSettings(lower_case=True))
@@ -100,14 +100,14 @@ def skip_gram(text, args, **source) -> float:
     return timed(lambda: model.train(epochs=1, **source, **totals))
 
 
-def glove_epoch(text, folder: Path, settings: GloveSettings) -> float:
+def glove_epoch(text, settings: GloveSettings) -> float:
     """Seconds to count and to train one epoch."""
-    return timed(lambda: Glove(counted(text, folder, settings), settings).train())
+    return timed(lambda: Glove(counted(text, settings), settings).train())
 
 
-def counted(text, folder: Path, settings: GloveSettings):
+def counted(text, settings: GloveSettings):
     """X of the text."""
-    return count_cooccurrences(text, folder, window=settings.window, threads=settings.threads, seed=settings.seed)
+    return count_cooccurrences(text, window=settings.window, threads=settings.threads, seed=settings.seed)
 
 
 def compile_kernels(folder: Path, settings: GloveSettings) -> None:
@@ -115,14 +115,14 @@ def compile_kernels(folder: Path, settings: GloveSettings) -> None:
     (folder / "small.txt").write_text("one two three four five\n" * 50)
     (folder / "small").mkdir()
     text = read_text([folder / "small.txt"], folder / "small", TextSettings())
-    Glove(count_cooccurrences(text, folder / "small", memory_mb=0.001), settings).train()
+    Glove(count_cooccurrences(text, memory_mb=0.001), settings).train()
 
 
-def compare_losses(text, folder: Path, settings: GloveSettings, epochs: int) -> None:
+def compare_losses(text, settings: GloveSettings, epochs: int) -> None:
     """J after each epoch: ours, and that of the plain algorithm."""
     import numba
 
-    glove = Glove(counted(text, folder, settings), settings)
+    glove = Glove(counted(text, settings), settings)
     records = np.concatenate(glove.cooccurrences.parts)
     mirrored = records[records["row"] != records["column"]]
     mirrored["row"], mirrored["column"] = mirrored["column"].copy(), mirrored["row"].copy()

@@ -20,7 +20,7 @@ from elmokit.checkpoints import read_checkpoint, write_checkpoint
 from elmokit.checkpoints.tensor_bundle import masked_crc32c, read_table
 from elmokit.cli import main
 from elmokit.errors import CheckpointError
-from elmokit.pretrain.perplexity import perplexity
+from elmokit.pretrain import perplexity
 from elmokit.text.vocabulary import BOS, EOS
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}  # float32 sums in another order

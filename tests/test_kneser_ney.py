@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_pretrain_run import Quiet, recipe
+from test_pretrain_run import recipe
 
 import elmokit
 from elmokit.errors import ConfigError, DataError
-from elmokit.pretrain.perplexity import perplexity, sentences_of
+from elmokit.pretrain.evaluation import perplexity, sentences_of
 from elmokit.pretrain.run import pretrain
 from elmokit.pretrain.shards import prepare
 from elmokit.text.vocabulary import BOS, EOS, Vocabulary, write_vocabulary
@@ -266,7 +266,7 @@ def run(tmp_path_factory):
     ]
     (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     settings = recipe(training__epochs=0.05, corpus__min_count=4, corpus__valid_share=0.1)
-    pretrain([folder / "text.txt"], folder / "run", settings, Quiet())
+    pretrain([folder / "text.txt"], folder / "run", settings)
     return folder / "run"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import BYTES, VOCABULARY, random_elmo
-from test_pretrain_run import Quiet, recipe
+from test_pretrain_run import recipe
 
 import elmokit
 from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
@@ -17,8 +17,7 @@ from elmokit.config import SoftmaxConfig
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
 from elmokit.lexicon.substitutes import place_probabilities, substitutes, surprisal
-from elmokit.pretrain.perplexity import perplexity
-from elmokit.pretrain.run import pretrain
+from elmokit.pretrain import perplexity, pretrain
 from elmokit.text.brackets import read_brackets
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -120,7 +119,7 @@ def test_a_trained_model_knows_what_fits(tmp_path):
     lines = ["the {} {} the {} .".format(*map(choose, parts)) for _ in range(400)]
     (tmp_path / "little.txt").write_text("\n".join(lines), encoding="utf-8")
     settings = recipe(training__epochs=3.0, training__learning_rate=0.02, training__evaluate_steps=1000)
-    pretrain([tmp_path / "little.txt"], tmp_path / "run", settings, Quiet(), workers=1)
+    pretrain([tmp_path / "little.txt"], tmp_path / "run", settings, workers=1)
     elmo = elmokit.load(tmp_path / "run")
     for text, fitting in zip(
         ("the [cat] sees the river .", "the cat [sees] the river .", "the cat sees the [river] ."), parts, strict=True

@@ -5,6 +5,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +16,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import hear_interrupts
-from test_pretrain_run import Quiet, StopsAfter, recipe
+from test_pretrain_run import StopsAfter, Watcher, recipe
 
 import elmokit
 from elmokit.checkpoints import read_checkpoint
 from elmokit.cli import main
 from elmokit.errors import CheckpointError, ConfigError, OutputError
+from elmokit.files import locked
 from elmokit.pretrain.corpus import read_corpus
 from elmokit.pretrain.recipe import TrainSettings
 from elmokit.pretrain.run import pretrain
@@ -67,16 +69,16 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-class Breaks(Quiet):
+class Breaks(Watcher):
     """The lights go out after so many steps, and nothing can be saved."""
 
     def __init__(self, steps):
         super().__init__()
-        self.steps = steps
+        self.last = steps
 
-    def progress(self, progress, total, tokens_per_second):
-        super().progress(progress, total, tokens_per_second)
-        if len(self.losses) == self.steps:
+    def update(self, stage, *progress, **notes):
+        super().update(stage, *progress, **notes)
+        if len(self.steps) == self.last:
             raise RuntimeError("the lights went out")
 
 
@@ -84,7 +86,7 @@ class Breaks(Quiet):
 def whole(text, tmp_path_factory):
     """The folder of a run that nothing happened to."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    pretrain([text], folder, recipe(training__epochs=0.6), Quiet())
+    pretrain([text], folder, recipe(training__epochs=0.6))
     return folder
 
 
@@ -93,12 +95,12 @@ def broken(text, tmp_path_factory):
     """The folder of one that was stopped after 12 steps, went on, broke off 13 steps later and went on from 12."""
     folder, settings = tmp_path_factory.mktemp("broken") / "run", recipe(training__epochs=0.6)
     with pytest.raises(KeyboardInterrupt):
-        pretrain([text], folder, settings, StopsAfter(12))
+        pretrain([text], folder, settings, progress=StopsAfter(12))
     with pytest.raises(RuntimeError, match="lights"):
-        pretrain([text], folder, settings, Breaks(13), resume=True)
+        pretrain([text], folder, settings, progress=Breaks(13), resume=True)
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 20, "los')  # as a killed process leaves it
-    pretrain([text], folder, settings, Quiet(), resume=True)
+    pretrain([text], folder, settings, resume=True)
     return folder
 
 
@@ -118,9 +120,9 @@ class TestRecords:
         }
         lines = metrics(whole)
         assert len(lines) > 4
-        for way in ("forward", "backward", "average"):
-            points = [(line["step"], line["perplexity"][way]) for line in lines]
-            np.testing.assert_allclose(found[f"perplexity/{way}"], points, rtol=1e-6)  # stored as float32
+        for direction in ("forward", "backward", "average"):
+            points = [(line["step"], line["perplexity"][direction]) for line in lines]
+            np.testing.assert_allclose(found[f"perplexity/{direction}"], points, rtol=1e-6)  # stored as float32
         for name in ("loss", "learning_rate", "tokens_per_second"):
             np.testing.assert_allclose(found[name], [(line["step"], line[name]) for line in lines[:-1]], rtol=1e-6)
 
@@ -132,23 +134,23 @@ class TestRecords:
 
     def test_curves_need_the_extra(self, text, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "tensorboard", None)  # what Python does where it is not installed
-        pretrain([text], tmp_path / "run", recipe(training__epochs=0.1), Quiet())
+        pretrain([text], tmp_path / "run", recipe(training__epochs=0.1))
         assert not (tmp_path / "run" / "tensorboard").exists()
         assert metrics(tmp_path / "run")
 
-    def test_nothing_is_imported_before_training(self):
+    def test_tensorboard_is_not_imported_before_training(self):
         code = "import sys, elmokit.pretrain.run, elmokit.cli; print([m for m in sys.modules if 'tensorb' in m])"
-        assert run_python("-c", code).stdout == "['elmokit.pretrain.tensorboard']\n"
+        assert run_python("-c", code).stdout == "[]\n"
 
     def test_measurements_without_held_out_text(self, text, tmp_path):
-        assert pretrain([text], tmp_path / "run", recipe(corpus__valid_share=0.0), Quiet()) is None
+        assert pretrain([text], tmp_path / "run", recipe(corpus__valid_share=0.0)) is None
         lines = metrics(tmp_path / "run")
         assert [line["step"] for line in lines][:2] == [10, 20]
         assert all(line["perplexity"] is None and line["loss"] > 0 for line in lines)
 
     def test_measurements_while_gradients_are_added_up(self, text, tmp_path):
         """Steps come three at a time: each measurement is at the first that reaches its ten."""
-        pretrain([text], tmp_path / "run", recipe(training__accumulate=3), Quiet())
+        pretrain([text], tmp_path / "run", recipe(training__accumulate=3))
         assert [line["step"] for line in metrics(tmp_path / "run")][:3] == [12, 21, 30]
 
 
@@ -162,7 +164,8 @@ def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
 class TestPreflight:
     def test_everything_is_said_before_the_first_step(self, text, tmp_path, capsys):
         main(["pretrain", str(text), "-o", str(tmp_path / "run"), *SMALL, "-s", "training.epochs=1"])
-        read, corpus, model, *rest = capsys.readouterr().err.splitlines()
+        layout, read, corpus, model, *rest = capsys.readouterr().err.splitlines()
+        assert layout == f"{text}: each line is a paragraph"
         assert read == f"read {text.stat().st_size / 1e6:,.1f} MB of text"
         found = read_corpus(tmp_path / "run" / "corpus")
         assert corpus == (
@@ -173,7 +176,9 @@ class TestPreflight:
         weights = read_checkpoint(tmp_path / "run").weights
         parameters = sum(weight.numel() for weight in weights.values())
         assert re.fullmatch(rf"{parameters:,} parameters, about \d+ MB; \d+ steps to go, about \d+ seconds", model)
-        assert any(line.startswith("step 50/") for line in rest)
+        assert re.fullmatch(r"step 10: held-out perplexity \S+ forward, \S+ backward, \S+ average", rest[0])
+        steps = metrics(tmp_path / "run")[-1]["step"]
+        assert re.fullmatch(rf"{tmp_path / 'run'}: done, {steps:,} steps, \d+ s", rest[-1])
 
     def test_the_vocabulary_can_be_bounded_by_flags(self, text, tmp_path):
         flags = ["--vocab-size", "12", "--min-count", "2", "-s", "training.epochs=0.05"]
@@ -203,23 +208,26 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 """
 
-ESTIMATE = f"""
+ESTIMATE = rf"""
 import sys
-from elmokit.cli.pretrain import LineReporter
-from elmokit.pretrain.recipe import make_recipe, read_recipe
+from elmokit.pretrain.recipe import read_recipe
 from elmokit.pretrain.run import pretrain
 {PEAK}
-class Keeps(LineReporter):
-    def preflight(self, facts):
-        self.facts = facts
+class Keeps:
+    def message(self, text):
+        if found := re.search(r"parameters, about ([\d,]+) MB", text):
+            self.megabytes = float(found[1].replace(",", ""))
+
+    def update(self, *progress, **notes):
+        pass
 
 if __name__ == "__main__":
     values = read_recipe("novel")
     values["model"] |= {{"tokenizer": "whitespace", "softmax": {{"kind": sys.argv[3]}}}}
     values["training"] |= {{"epochs": 0.1, "evaluate_steps": 5, "evaluate_tokens": 2000}}
-    reporter, before = Keeps(), peak()
-    pretrain([Path(sys.argv[1])], Path(sys.argv[2]), make_recipe(values), reporter, workers=1)
-    print(reporter.facts.megabytes - before, peak() - before)
+    progress, before = Keeps(), peak()
+    pretrain([sys.argv[1]], sys.argv[2], values, progress=progress, workers=1)
+    print(progress.megabytes - before, peak() - before)
 """
 
 
@@ -257,7 +265,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
     for tokens in (200_000, 12_600_000):
         text, folder = tmp_path / f"{tokens}.txt", tmp_path / f"run{tokens}"
         write_text(text, tokens=tokens, types=120_000)  # English fiction has 106,000 in sixty megabytes
-        settings = {"model.tokenizer": "whitespace", "model.characters.max_characters": 50, "corpus.split": "false"}
+        settings = {"model.tokenizer": "whitespace", "model.characters.max_characters": 50}
+        settings |= {"corpus.split": "false"}  # the older name of corpus.lines = "sentences"
         settings |= {"corpus.vocab_size": 5000, "training.batch": 32, "training.unroll": 20}
         settings |= {"training.epochs": 20 * 32 * 20 / tokens}
         chosen = [argument for name, value in settings.items() for argument in ("-s", f"{name}={value}")]
@@ -324,18 +333,109 @@ def test_interrupted_anywhere_and_resumed_is_the_same_to_the_bit(text, tmp_path)
                 break
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
+        assert re.search(r"^saved at step \d+; the same command with --resume goes on$", errors, re.MULTILINE)
     main([*parts[3:], "--resume"])
     same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
-class FillsTheDisk(Quiet):
+def test_killed_at_any_moment_the_same_command_begins_again_or_resumes(text, tmp_path):
+    """With the lock alone, with the text prepared, and with the first state written but perhaps no model."""
+    command = ["pretrain", str(text), *SMALL, "-s", "training.epochs=0.5"]
+    folder = tmp_path / "parts"
+    for name in (".lock", "corpus/manifest.json", "training.pt"):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "elmokit", *command, "-o", str(folder)],
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        while not (folder / name).exists():
+            assert process.poll() is None
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+    main([*command, "-o", str(folder), "--resume"])
+    main([*command, "-o", str(tmp_path / "whole")])
+    same_weights(tmp_path / "whole", folder)
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+class TestLeftovers:
+    """What processes that were killed, or older versions, have left in the folder of a run."""
+
+    @pytest.fixture
+    def dead(self):
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        return process.pid
+
+    def leave(self, folder, process):
+        """Half a corpus, half a state, half a model and a lock."""
+        for name in (f".corpus.{process}.partial", f".corpus.{process}.old", f".{process}.partial"):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "train.ids").write_bytes(b"1234")
+        (folder / f".{process}.partial.training.pt").write_bytes(b"half a state")
+        (folder / ".lock").write_text(f"process {process} on elsewhere")
+
+    def test_of_a_run_before_its_first_checkpoint(self, text, tmp_path, dead):
+        settings = recipe(training__epochs=0.05)
+        self.leave(tmp_path / "run", dead)
+        (tmp_path / "run" / "recipe.json").write_text("{}")
+        pretrain([text], tmp_path / "run", settings)
+        assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
+        assert elmokit.load(tmp_path / "run").embed(["the cat"])[0].any()
+
+    def test_of_a_run_that_resumes(self, text, tmp_path, dead):
+        settings = recipe(training__epochs=0.1)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain([text], tmp_path / "run", settings, progress=StopsAfter(2))
+        self.leave(tmp_path / "run", dead)
+        assert pretrain([text], tmp_path / "run", settings, resume=True)
+        assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")]
+
+    def test_two_runs_do_not_write_in_one_folder(self, text, tmp_path):
+        with locked(tmp_path / "run"), pytest.raises(OutputError, match=r"run is in use by process \d+ on \S+: wait"):
+            pretrain([text], tmp_path / "run", recipe())
+        assert not (tmp_path / "run").exists()
+
+    @pytest.mark.parametrize("kept", ["recipe and corpus", "recipe", "corpus"])
+    def test_of_an_older_version(self, text, tmp_path, kept):
+        """Its text was read by other rules; nothing is touched."""
+        folder, settings = tmp_path / "run", recipe(training__epochs=0.05)
+        pretrain([text], folder, settings)
+        values = json.loads((folder / "recipe.json").read_text())
+        manifest = json.loads((folder / "corpus" / "manifest.json").read_text())
+        if "recipe" in kept:
+            del values["corpus"]["lines"]
+            values["corpus"]["split"] = True
+            (folder / "recipe.json").write_text(json.dumps(values))
+        if "corpus" in kept:
+            (folder / "corpus" / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
+        before = contents(folder)
+        with pytest.raises(
+            CheckpointError, match="the text was prepared by an older version of elmokit: start the run"
+        ):
+            pretrain([text], folder, settings, resume=True)
+        with pytest.raises(OutputError, match="holds a run already"):
+            pretrain([text], folder, settings)
+        assert contents(folder) == before
+        (folder / "training.pt").unlink()
+        for file in ("config.json", "model.safetensors", "vocab.txt", "metrics.jsonl"):
+            (folder / file).unlink()
+        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+        watcher = Watcher()
+        pretrain([text], folder, settings, progress=watcher)  # as a run that was killed before its first checkpoint
+        again = f"{folder / 'corpus'}: prepared by an older version of elmokit, so it is prepared again"
+        assert (again in watcher.messages) == ("corpus" in kept)
+
+
+class FillsTheDisk(Watcher):
     """After five steps no file can grow beyond a few kilobytes."""
 
-    def progress(self, progress, total, tokens_per_second):
-        super().progress(progress, total, tokens_per_second)
-        if len(self.losses) == 5:
+    def update(self, stage, *progress, **notes):
+        super().update(stage, *progress, **notes)
+        if len(self.steps) == 5:
             resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
 
 
@@ -343,15 +443,15 @@ def test_a_full_disk_spares_the_last_checkpoint(text, tmp_path):
     settings = recipe(training__save_minutes=0.0)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        with pytest.raises(OutputError, match="the checkpoint cannot be written"):
-            pretrain([text], tmp_path / "parts", settings, FillsTheDisk())
+        with pytest.raises(OutputError, match=r"training.pt: cannot be written"):
+            pretrain([text], tmp_path / "parts", settings, progress=FillsTheDisk())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert torch.load(tmp_path / "parts" / "training.pt", weights_only=True)["step"] == 4
     assert not [file.name for file in (tmp_path / "parts").iterdir() if file.name.startswith(".")]
     assert elmokit.load(tmp_path / "parts").embed(["the cat"])[0].any()
-    pretrain([text], tmp_path / "parts", settings, Quiet(), resume=True)
-    pretrain([text], tmp_path / "whole", settings, Quiet())
+    pretrain([text], tmp_path / "parts", settings, resume=True)
+    pretrain([text], tmp_path / "whole", settings)
     same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -371,7 +471,7 @@ class TestBadInput:
         assert output.out == ""
         *before, message = output.err.splitlines()
         assert message.startswith("elmokit: ")
-        assert all(line.startswith("read ") for line in before)
+        assert all(line.startswith("read ") or line.endswith("each line is a paragraph") for line in before)
         return message
 
     @pytest.mark.parametrize(
@@ -463,8 +563,8 @@ class TestBadInput:
     def test_places_that_are_none(self, text, tmp_path, capsys):
         file = tmp_path / "file"
         file.write_text("mine")
-        assert f"{file} is a file: a run is written as a folder" in self.fails(capsys, text, "-o", file)
-        assert "cannot be written here: Not a directory" in self.fails(capsys, text, "-o", file / "run")
+        assert f"{file} is a file: name a folder" in self.fails(capsys, text, "-o", file)
+        assert "cannot be written: Not a directory" in self.fails(capsys, text, "-o", file / "run")
         assert "no run to go on with here" in self.fails(capsys, text, "-o", tmp_path / "new", "--resume")
         assert file.read_text() == "mine"
         assert sorted(tmp_path.iterdir()) == [file]
@@ -472,14 +572,14 @@ class TestBadInput:
     @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing"])
     def test_a_damaged_state(self, damage, text, tmp_path):
         settings = recipe(training__epochs=0.05)
-        pretrain([text], tmp_path / "run", settings, Quiet())
+        pretrain([text], tmp_path / "run", settings)
         state = tmp_path / "run" / "training.pt"
         content = {"cut": state.read_bytes()[:1000], "text": b"not a state of anything", "empty": b"", "missing": b""}
         state.write_bytes(content[damage])
         if damage == "missing":
             state.unlink()
         with pytest.raises(CheckpointError, match=r"training.pt: cannot be read as the state of a run"):
-            pretrain([text], tmp_path / "run", settings, Quiet(), resume=True)
+            pretrain([text], tmp_path / "run", settings, resume=True)
 
     @pytest.mark.parametrize(
         ("setting", "message"),
@@ -503,10 +603,10 @@ def test_sixteen_bits_need_a_device_made_for_them(text, tmp_path):
     assert TrainSettings().autocast == "none"
     settings = recipe(training__autocast="bf16", training__epochs=0.05)
     if torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        assert pretrain([text], tmp_path / "run", settings, Quiet()).average > 1
+        assert pretrain([text], tmp_path / "run", settings).average > 1
         return
     with pytest.raises(ConfigError, match="this processor is not made for 16 bits: set it to none"):
-        pretrain([text], tmp_path / "run", settings, Quiet())
+        pretrain([text], tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
 
 

@@ -6,10 +6,12 @@ import lzma
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,48 +23,57 @@ from elmokit.checkpoints import read_checkpoint
 from elmokit.cli import main
 from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError, OutputError
 from elmokit.pretrain.corpus import read_corpus
-from elmokit.pretrain.perplexity import perplexity, sentences_of
-from elmokit.pretrain.recipe import make_recipe, read_recipe, recipe_values, set_value
+from elmokit.pretrain.evaluation import perplexity, sentences_of
+from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import pretrain
+from elmokit.pretrain.trainer import Trainer
 
 SUBJECTS = ["the cat", "the dog", "a small bird", "my sister", "the old king", "小猫"]
 VERBS = ["sees", "likes", "follows", "remembers"]
 OBJECTS = ["the river", "a green tree", "the house", "her friend", "the moon", "月亮"]
 
 
-class Quiet:
+class Watcher:
     """Keeps what it is told."""
 
     def __init__(self):
-        self.losses, self.perplexities, self.facts, self.saves = [], [], None, []
+        self.messages, self.steps = [], []
 
-    def reading(self, done, total):
-        pass
+    def message(self, text, /):
+        self.messages.append(text)
 
-    def preflight(self, facts):
-        self.facts = facts
-
-    def progress(self, progress, total, tokens_per_second):
-        self.losses.append(progress.loss)
-
-    def measured(self, progress, held_out):
-        self.perplexities.append(held_out)
-
-    def saved(self, step):
-        self.saves.append(step)
+    def update(self, stage, done, total=None, /, *, unit="", note=""):
+        if stage == "training":
+            assert done <= total
+            assert re.fullmatch(r"loss \S+, [\d,]+ tokens/s", note)
+            self.steps.append(done)
 
 
-class StopsAfter(Quiet):
+class StopsAfter(Watcher):
     """A user who loses patience after so many steps."""
 
     def __init__(self, steps):
         super().__init__()
-        self.steps = steps
+        self.patience = steps
 
-    def progress(self, progress, total, tokens_per_second):
-        super().progress(progress, total, tokens_per_second)
-        if len(self.losses) == self.steps:
+    def update(self, stage, *progress, **notes):
+        super().update(stage, *progress, **notes)
+        if len(self.steps) == self.patience:
             raise KeyboardInterrupt
+
+
+@pytest.fixture
+def losses(monkeypatch):
+    """The loss of every step that is made, to the bit."""
+    found, advance = [], Trainer.advance
+
+    def recorded(self):
+        result = advance(self)
+        found.append(result.loss)
+        return result
+
+    monkeypatch.setattr(Trainer, "advance", recorded)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +111,9 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_learns(kind, text, tmp_path):
     """Better than knowing how often each word occurs, after a few hundred sentences."""
-    reporter = Quiet()
-    result = pretrain([text], tmp_path / "run", recipe(training__epochs=2.0, **KINDS[kind]), reporter)
-    assert reporter.perplexities[-1] == result
+    watcher = Watcher()
+    result = pretrain([text], tmp_path / "run", recipe(training__epochs=2.0, **KINDS[kind]), progress=watcher)
+    assert watcher.messages[-1].endswith(f"backward, {result.average:,.1f} average")
     assert result.average < 14 if kind != "never_reset" else result.average < 40
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert lines[-1]["perplexity"]["average"] == pytest.approx(result.average)
@@ -113,15 +124,18 @@ def test_every_kind_learns(kind, text, tmp_path):
     assert again.average == pytest.approx(result.average, rel=1e-5)
 
 
-def test_stopped_and_resumed_is_the_same_to_the_bit(text, tmp_path):
+def test_stopped_and_resumed_is_the_same_to_the_bit(text, tmp_path, losses):
     settings = recipe(model__softmax__kind="sampled", model__softmax__samples=12, training__reset="never")
-    whole, first, second = Quiet(), StopsAfter(7), Quiet()
-    pretrain([text], tmp_path / "whole", settings, whole)
+    pretrain([text], tmp_path / "whole", settings)
+    whole = losses.copy()
+    losses.clear()
+    watcher = StopsAfter(7)
     with pytest.raises(KeyboardInterrupt):
-        pretrain([text], tmp_path / "parts", settings, first)
-    assert first.saves[-1] == 7
-    pretrain([text], tmp_path / "parts", settings, second, resume=True)
-    assert first.losses + second.losses == whole.losses
+        pretrain([text], tmp_path / "parts", settings, progress=watcher)
+    assert watcher.messages[-1] == "saved at step 7; the same command with --resume goes on"
+    assert _step(tmp_path / "parts") == 7
+    pretrain([text], tmp_path / "parts", settings, resume=True)
+    assert losses == whole
     one, other = (elmokit.load(tmp_path / name).checkpoint().weights for name in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -139,11 +153,10 @@ def test_killed_and_resumed(text, tmp_path):
     step = _step(tmp_path / "run")
     assert step >= 5
     elmokit.load(tmp_path / "run").embed([["the", "cat"]])
-    values = recipe_values(make_recipe(read_recipe("tiny")))
+    values = read_recipe("tiny")
     values["training"].update(epochs=200, save_minutes=0.0001)
-    reporter = StopsAfter(2)
     with pytest.raises(KeyboardInterrupt):
-        pretrain([text], tmp_path / "run", make_recipe(json.loads(json.dumps(values))), reporter, resume=True)
+        pretrain([text], tmp_path / "run", values, progress=StopsAfter(2), resume=True)
     assert _step(tmp_path / "run") == step + 2
 
 
@@ -158,15 +171,19 @@ def test_two_processes_do_what_one_does(text, tmp_path):
         "import sys, json, pathlib\n"
         "sys.path.insert(0, sys.argv[1])\n"
         "import torch; torch.set_num_threads(1)\n"
-        "from test_pretrain_run import Quiet, recipe\n"
-        "from elmokit.pretrain.run import pretrain\n"
-        "class Told(Quiet):\n"
-        "    def measured(self, progress, held_out):\n"
-        "        super().measured(progress, held_out)\n"
-        "        pathlib.Path(sys.argv[4]).write_text(json.dumps(self.losses))\n"
+        "from test_pretrain_run import recipe\n"
+        "from elmokit.pretrain import pretrain\n"
+        "from elmokit.pretrain.trainer import Trainer\n"
+        "losses, advance = [], Trainer.advance\n"
+        "def recorded(self):\n"
+        "    result = advance(self)\n"
+        "    losses.append(result.loss)\n"
+        "    return result\n"
         "if __name__ == '__main__':\n"
+        "    Trainer.advance = recorded\n"
         "    settings = recipe(training__dropout=0.0, training__epochs=0.6, training__evaluate_steps=1000)\n"
-        "    pretrain([pathlib.Path(sys.argv[2])], pathlib.Path(sys.argv[3]), settings, Told(), workers=1)\n"
+        "    if pretrain([sys.argv[2]], sys.argv[3], settings, workers=1):  # of two processes the first measures\n"
+        "        pathlib.Path(sys.argv[4]).write_text(json.dumps(losses))\n"
     )
     script = tmp_path / "train.py"
     script.write_text(code)
@@ -197,7 +214,7 @@ def test_two_processes_do_what_one_does(text, tmp_path):
 
 def test_a_loss_that_is_not_finite_stops(text, tmp_path):
     with pytest.raises(ElmoError, match="last checkpoint is good"):
-        pretrain([text], tmp_path / "run", recipe(training__learning_rate=1e30, training__warmup=0), Quiet())
+        pretrain([text], tmp_path / "run", recipe(training__learning_rate=1e30, training__warmup=0))
     weights = elmokit.load(tmp_path / "run").checkpoint().weights
     assert all(weight.isfinite().all() for weight in weights.values())
 
@@ -206,7 +223,7 @@ def test_a_loss_that_is_not_finite_stops(text, tmp_path):
 def finished(text, tmp_path_factory):
     """The folder of a short run."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    pretrain([text], folder, recipe(training__epochs=0.05), Quiet())
+    pretrain([text], folder, recipe(training__epochs=0.05))
     return folder
 
 
@@ -258,10 +275,10 @@ class TestPerplexity:
         for sentence in sentences:
             words = ["<S>", *sentence, "</S>"]
             top = elmo.run([words], gradients=False)[-1]
-            ahead, back = (elmo.language_model.softmax.log_probabilities(half) for half in top.chunk(2, dim=-1))
+            forward, backward = (elmo.language_model.softmax.log_probabilities(half) for half in top.chunk(2, dim=-1))
             for place in range(len(words) - 1):
-                totals[0] += ahead[place, ids([words[place + 1]])[0]].item()
-                totals[1] += back[place + 1, ids([words[place]])[0]].item()
+                totals[0] += forward[place, ids([words[place + 1]])[0]].item()
+                totals[1] += backward[place + 1, ids([words[place]])[0]].item()
                 targets += 1
         found = perplexity(elmo, sentences)
         assert found.targets == targets
@@ -295,25 +312,25 @@ class TestPerplexity:
 class TestMistakes:
     def test_a_run_is_not_overwritten(self, text, finished):
         with pytest.raises(OutputError, match="--resume"):
-            pretrain([text], finished, recipe(), Quiet())
+            pretrain([text], finished, recipe())
 
     def test_other_things_are_not_overwritten(self, text, tmp_path):
         (tmp_path / "thesis.tex").touch()
         with pytest.raises(OutputError, match="not empty"):
-            pretrain([text], tmp_path, recipe(), Quiet())
+            pretrain([text], tmp_path, recipe())
 
     def test_resuming_with_other_settings(self, text, finished):
         with pytest.raises(ConfigError, match=r"training.epochs was 0.05 and is 3.0; training.batch was 8 and is 4"):
-            pretrain([text], finished, recipe(training__epochs=3.0, training__batch=4), Quiet(), resume=True)
+            pretrain([text], finished, recipe(training__epochs=3.0, training__batch=4), resume=True)
 
     def test_resuming_nothing(self, text, tmp_path):
         with pytest.raises(CheckpointError, match="no run"):
-            pretrain([text], tmp_path / "new", recipe(), Quiet(), resume=True)
+            pretrain([text], tmp_path / "new", recipe(), resume=True)
 
     def test_too_little_text(self, tmp_path):
         (tmp_path / "short.txt").write_text("Two words.\nThree more words.\n")
         with pytest.raises(DataError, match="one batch takes"):
-            pretrain([tmp_path / "short.txt"], tmp_path / "run", recipe(), Quiet())
+            pretrain([tmp_path / "short.txt"], tmp_path / "run", recipe())
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -342,6 +359,39 @@ class TestMistakes:
         assert "training needs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["tiny", "novel", "small", "original"])
-def test_recipes_are_whole(name):
-    assert make_recipe(json.loads(json.dumps(recipe_values(make_recipe(read_recipe(name))))))
+class TestRecipes:
+    @pytest.mark.parametrize("name", ["tiny", "novel", "small", "original"])
+    def test_every_setting_can_be_written_down(self, name):
+        recipe = make_recipe(name)
+        assert make_recipe(json.loads(json.dumps(asdict(recipe)))) == recipe == make_recipe(recipe)
+
+    def test_the_older_name_of_lines(self):
+        """`split = false` was one sentence per line; the values of the caller stay as they are."""
+        for split, lines in ((False, "sentences"), (True, "auto")):
+            values = read_recipe("tiny") | {"corpus": {"split": split, "min_count": 1}}
+            assert make_recipe(values).corpus.lines == lines
+            assert values["corpus"] == {"split": split, "min_count": 1}
+        with pytest.raises(ConfigError, match=r"not known: corpus.split"):
+            make_recipe({"model": read_recipe("tiny")["model"], "corpus": {"split": "no"}})
+
+
+class TestFrontDoor:
+    def test_names_are_there_whatever_was_imported_before(self):
+        import elmokit.pretrain.evaluation
+        import elmokit.pretrain.run
+        from elmokit import pretrain as room
+
+        assert {"pretrain", "perplexity", "Recipe", "make_recipe", "read_recipe"} <= set(dir(room))
+        assert room.pretrain is elmokit.pretrain.run.pretrain
+        assert room.perplexity is elmokit.pretrain.evaluation.perplexity
+
+    def test_nothing_heavy_is_imported_with_the_names(self):
+        code = "import sys, elmokit.pretrain, elmokit.static, elmokit.text; print('torch' in sys.modules)"
+        assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+    def test_one_file_as_a_string_and_plain_values(self, text, tmp_path):
+        values = read_recipe("tiny")
+        values["training"].update(epochs=0.1, batch=8)
+        found = elmokit.pretrain.pretrain(str(text), str(tmp_path / "run"), values)
+        assert found.average > 1
+        assert len(elmokit.load(tmp_path / "run").embed(["the cat"])[0]) == 2

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from conftest import hear_interrupts
 
 from elmokit.errors import ConfigError, DataError, ElmoError, OutputError
+from elmokit.files import locked
 from elmokit.pretrain.corpus import read_corpus
 from elmokit.pretrain.shards import prepare
 from elmokit.text.characters import most_frequent_characters
@@ -61,6 +63,20 @@ def sentences_in(corpus, part: str) -> list[list[str]]:
         elif index != 1:
             sentences[-1].append(corpus.words[index])
     return sentences
+
+
+class Seen:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.messages, self.updates = [], []
+
+    def message(self, text, /):
+        self.messages.append(text)
+
+    def update(self, *progress, unit="", note=""):
+        assert unit == "bytes"
+        self.updates.append(progress)
 
 
 @pytest.fixture
@@ -117,7 +133,7 @@ def test_a_given_vocabulary_comes_first_as_it_is(tmp_path, english):
 def test_a_line_is_a_sentence_if_it_is_not_to_be_split(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("Mr . Smith sat . He rose .\n\nOne\r\nTwo", encoding="utf-8")
-    corpus = prepare([path], tmp_path / "out", tokenizer="whitespace", split=False, valid_share=0)
+    corpus = prepare([path], tmp_path / "out", tokenizer="whitespace", lines="sentences", valid_share=0)
     assert sentences_in(corpus, "train") == ["Mr . Smith sat . He rose .".split(), ["One"], ["Two"]]
 
 
@@ -180,19 +196,14 @@ def test_a_held_out_file_is_not_trained_on(tmp_path):
 
 def test_processes_change_nothing(tmp_path):
     path = text_file(tmp_path / "a.txt", 11_000)
-    seen: list[tuple[int, int]] = []
+    seen = Seen()
     one = prepare([path], tmp_path / "one", tokenizer="whitespace", workers=1)
-    two = prepare(
-        [path],
-        tmp_path / "two",
-        tokenizer="whitespace",
-        workers=2,
-        progress=lambda done, total: seen.append((done, total)),
-    )
+    two = prepare([path], tmp_path / "two", tokenizer="whitespace", workers=2, progress=seen)
     size = path.stat().st_size
     assert size > 1_000_000
-    assert seen == sorted(seen)
-    assert seen[-1] == (size, size)
+    assert seen.updates == sorted(seen.updates)
+    assert seen.updates[-1] == ("reading", size, size)
+    assert seen.messages == [f"read {size / 1e6:.1f} MB of text"]
     assert one.words == two.words
     np.testing.assert_array_equal(one.train.ids, two.train.ids)
     np.testing.assert_array_equal(one.valid.ids, two.valid.ids)
@@ -234,7 +245,7 @@ def test_a_corpus_is_reused_until_something_changes(tmp_path, english):
     content = moved.read_text(encoding="utf-8")
     for change in (
         {"tokenizer": "characters"},
-        {"split": False},
+        {"lines": "sentences"},
         {"valid_share": 0.1},
         {"valid_paths": [extra]},
         {"vocabulary": given},
@@ -265,12 +276,42 @@ def test_a_damaged_corpus_is_not_trusted(tmp_path, english, name, damage):
     assert prepare([english], out).train.ids.tolist() == expected
 
 
-def test_a_manifest_of_another_format_is_not_trusted(tmp_path, english):
+def test_a_corpus_of_an_older_version_is_built_again(tmp_path, english):
+    """Format 1 took every line for a paragraph."""
+    out, seen = tmp_path / "out", Seen()
+    prepare([english], out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    older = manifest | {"format": 1, "fingerprint": "of then", "settings": {"tokenizer": "words", "split": True}}
+    (out / "manifest.json").write_text(json.dumps(older))
+    with pytest.raises(DataError, match="prepared by an older version of elmokit: prepare it again"):
+        read_corpus(out)
+    prepare([english], out, progress=seen)
+    assert seen.messages[0] == f"{out}: prepared by an older version of elmokit, so it is prepared again"
+    assert json.loads((out / "manifest.json").read_text()) == manifest
+    (out / "manifest.json").write_text(json.dumps(manifest | {"format": 99}))
+    with pytest.raises(DataError, match="prepared by a newer version of elmokit"):
+        read_corpus(out)
+
+
+def test_a_wrapped_text_is_the_text_itself(tmp_path):
+    lines = [line for line in paragraphs(200) if line]
+    (tmp_path / "plain.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    wrapped = "".join(f"{textwrap.fill(line, 70, break_on_hyphens=False)}\n\n" for line in lines)
+    (tmp_path / "wrapped.txt").write_text(wrapped, encoding="utf-8")
+    plain, again = (
+        prepare([tmp_path / f"{name}.txt"], tmp_path / name, valid_share=0) for name in ("plain", "wrapped")
+    )
+    assert plain.words == again.words
+    np.testing.assert_array_equal(plain.train.ids, again.train.ids)
+
+
+def test_two_processes_do_not_write_the_same_corpus(tmp_path, english):
+    with locked(tmp_path / "out"), pytest.raises(OutputError, match=r"out is in use by process \d+"):
+        prepare([english], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     prepare([english], tmp_path / "out")
-    path = tmp_path / "out" / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 0}))
-    with pytest.raises(DataError, match="prepare it again"):
-        read_corpus(tmp_path / "out")
+    with locked(tmp_path / "out"):
+        prepare([english], tmp_path / "out")  # to read it is no harm
 
 
 @pytest.mark.parametrize("content", ["", "\n\n \n", "\ufeff"])
@@ -305,16 +346,11 @@ def test_wrong_settings_are_refused(tmp_path, english):
 def test_nothing_of_the_user_is_overwritten(tmp_path, english):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("Years of work.")
-    for folder, message in ((tmp_path / "notes", "holds more than a corpus .'thesis.txt'"), (english, "is a file")):
+    for folder, message in ((tmp_path / "notes", "holds other files too .'thesis.txt'"), (english, "is a file")):
         with pytest.raises(OutputError, match=message):
             prepare([english], folder)
+    assert [file.name for file in (tmp_path / "notes").iterdir()] == ["thesis.txt"]
     assert (tmp_path / "notes" / "thesis.txt").read_text() == "Years of work."
-
-
-def test_an_error_in_a_process_arrives(tmp_path):
-    tasks = [Task("Fine.", 0, 0), Task(b"Not a text.", 0, 0)]
-    with pytest.raises(TypeError, match="bytes-like"):
-        list(cut_in_order(tasks, Cutter("words", split=True), workers=2))
 
 
 SCRIPT = """
@@ -323,12 +359,16 @@ from multiprocessing import active_children
 from pathlib import Path
 from elmokit.pretrain.shards import prepare
 
-def progress(done, total):
-    print(*(child.pid for child in active_children()), flush=True)
-    {action}
+class Progress:
+    def message(self, text):
+        pass
+
+    def update(self, *progress, **notes):
+        print(*(child.pid for child in active_children()), flush=True)
+        {action}
 
 if __name__ == "__main__":
-    prepare([Path(sys.argv[1])], Path(sys.argv[2]), tokenizer="whitespace", workers=2, progress=progress)
+    prepare([Path(sys.argv[1])], Path(sys.argv[2]), tokenizer="whitespace", workers=2, progress=Progress())
 """
 
 
@@ -354,13 +394,15 @@ def test_a_killed_run_leaves_nothing_that_is_trusted(tmp_path):
     assert process.returncode == -signal.SIGKILL
     assert len(children) == 2
     wait_until_gone(children)
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(DataError, match="no prepared corpus"):
+        read_corpus(tmp_path / "out")
     left = [file.name for file in tmp_path.iterdir() if file.name.startswith(".")]
     assert left == [f".out.{process.pid}.partial"]
     corpus = prepare([tmp_path / "a.txt"], tmp_path / "out", tokenizer="whitespace", workers=1)
     everything = sentences_of((tmp_path / "a.txt").read_text(encoding="utf-8"), "whitespace")
     assert corpus.train.sentences + corpus.valid.sentences == len(everything)
     assert not (tmp_path / left[0]).exists()
+    assert not (tmp_path / "out" / ".lock").exists()
 
 
 def test_an_interrupt_ends_all_processes_in_good_order(tmp_path):
@@ -375,9 +417,9 @@ def test_an_interrupt_ends_all_processes_in_good_order(tmp_path):
 
 
 def test_the_death_of_a_process_is_told(tmp_path):
-    process = run_script(tmp_path, "os.kill(active_children()[0].pid, signal.SIGKILL)")
+    process = run_script(tmp_path, "[os.kill(child.pid, signal.SIGKILL) for child in active_children()[:1]]")
     _, errors = process.communicate(timeout=30)
-    assert f"{ElmoError.__name__}: a process that cuts text has died" in errors
+    assert f"{ElmoError.__name__}: a process that tokenizes text has died" in errors
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.txt", "script.py"]
 
 
@@ -387,7 +429,7 @@ from pathlib import Path
 from elmokit.pretrain.shards import prepare
 
 if __name__ == "__main__":
-    corpus = prepare([Path(sys.argv[1])], Path(sys.argv[2]), tokenizer="whitespace", split=False, workers=2)
+    corpus = prepare([Path(sys.argv[1])], Path(sys.argv[2]), tokenizer="whitespace", lines="sentences", workers=2)
     # Not ru_maxrss, which begins with what the process that started this one had in use.
     own = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
     print(corpus.train.tokens, own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)

@@ -1,6 +1,7 @@
 """Static vectors: embedders, training, counting, scores."""
 
 import math
+import re
 import sys
 from collections import defaultdict
 from fractions import Fraction
@@ -10,12 +11,11 @@ import pytest
 from conftest import SENTENCES
 
 from elmokit.errors import ConfigError, DataError, MissingExtraError
-from elmokit.static.cooccurrence import RECORD, Cooccurrences, count_cooccurrences
+from elmokit.static.cooccurrence import RECORD, Cooccurrences, SortedSums, count_cooccurrences, merge_sums
 from elmokit.static.corpus import read_text
 from elmokit.static.embedders import OneHot, StaticVectors
 from elmokit.static.glove import Glove, train_glove
 from elmokit.static.kernels import adagrad, compiled, count_pairs, sum_sorted, weighted_squares
-from elmokit.static.runs import Run, merged
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
 from elmokit.static.skip_gram import train_skip_gram
 
@@ -40,8 +40,21 @@ def novel(tmp_path):
 def make_text(folder, content, **settings):
     (folder / "novel.txt").write_text(content, encoding="utf-8")
     (folder / "work").mkdir(exist_ok=True)
-    settings = {"min_count": 1, "lower_case": True} | settings
+    settings = {"min_count": 1, "lower_case": True, "lines": "paragraphs"} | settings
     return read_text([folder / "novel.txt"], folder / "work", TextSettings(**settings), workers=1)
+
+
+class Watcher:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.messages, self.updates = [], []
+
+    def message(self, text, /):
+        self.messages.append(text)
+
+    def update(self, *progress, unit="", note=""):
+        self.updates.append(progress)
 
 
 def embedders() -> dict:
@@ -103,11 +116,23 @@ class TestEveryEmbedder:
             embedders()[kind].embed([7])
 
 
-def test_one_hot_places():
+def test_one_hot_indices():
     one_hot = OneHot(["a", "b", "a"])
-    places = one_hot.places([["b", "c", "a"], []])
-    assert [found.tolist() for found in places] == [[1, -1, 0], []]
+    indices = one_hot.indices([["b", "c", "a"], []])
+    assert [found.tolist() for found in indices] == [[1, -1, 0], []]
     np.testing.assert_array_equal(one_hot.embed([["b", "c", "a"]])[0], [[0, 1, 0], [0, 0, 0], [1, 0, 0]])
+
+
+def test_the_example_of_the_front_door(tmp_path, monkeypatch):
+    import doctest
+
+    import elmokit.static
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "novel.txt").write_text(NOVEL * 3 + "The harbour was quiet.\n" * 3, encoding="utf-8")
+    assert doctest.testmod(elmokit.static, raise_on_error=True).attempted > 3
+    assert set(elmokit.static.__all__) == set(dir(elmokit.static))
+    assert all(callable(getattr(elmokit.static, name)) for name in elmokit.static.__all__)
 
 
 def test_words_and_vectors_must_agree():
@@ -126,6 +151,14 @@ class TestText:
         assert len(sentences) == NOVEL.count("\n")
         assert sentences[0][:4] == ["it", "is", "a", "truth"]
         assert sentences[-1][-8:] == ["the", "man", "is", "the", "man", "of", "the", "wife", "."][-8:]
+
+    def test_wrapped_lines_are_joined(self, tmp_path):
+        """A window reaches over the ends of wrapped lines, not over those of paragraphs."""
+        text = make_text(tmp_path, f"{NOVEL}\n{NOVEL}", lines="auto")
+        first, second = text.sentences()
+        assert first == second
+        assert first[:2] == ["it", "is"]
+        assert len(first) == make_text(tmp_path, NOVEL).tokens
 
     def test_case_and_sentences(self, tmp_path):
         text = make_text(tmp_path, NOVEL, lower_case=False, split=True)
@@ -190,47 +223,42 @@ class TestCounts:
     @pytest.mark.parametrize(("memory_mb", "threads"), [(100, 1), (100, 3), (0.001, 1), (0.002, 2)])
     @pytest.mark.parametrize("window", [1, 10])
     def test_are_those_of_a_dictionary(self, novel, tmp_path, symmetric, memory_mb, threads, window):
-        """Also when nearly nothing fits into memory: then there are many runs, and several parts."""
-        found = count_cooccurrences(
-            novel, tmp_path / "work", window=window, symmetric=symmetric, memory_mb=memory_mb, threads=threads
-        )
+        """Also when nearly nothing fits into memory: then sums are put aside often, and there are several parts."""
+        found = count_cooccurrences(novel, window=window, symmetric=symmetric, memory_mb=memory_mb, threads=threads)
         expected = plain_counts(novel, window, symmetric=symmetric)
         assert written_out(found, novel.words) == {pair: np.float32(float(count)) for pair, count in expected.items()}
         assert found.pairs == len(expected)
-        runs = len(list((tmp_path / "work").glob("run-*")))
-        assert (runs, len(found.parts)) == (0, 1) if memory_mb > 1 else runs > 2 * threads and len(found.parts) > 1
+        aside = len(list((tmp_path / "work").glob("sums-*")))
+        assert (aside, len(found.parts)) == (0, 1) if memory_mb > 1 else aside > 2 * threads and len(found.parts) > 1
 
     def test_far_windows_are_rounded_to_a_unit(self, novel, tmp_path):
         """Beyond a distance of 22 no whole number fits all; the error of a count is far below that of float32."""
-        found = written_out(count_cooccurrences(novel, tmp_path / "work", window=60), novel.words)
+        found = written_out(count_cooccurrences(novel, window=60), novel.words)
         expected = plain_counts(novel, 60, symmetric=True)
         assert found.keys() == expected.keys()
         for pair, count in expected.items():
             assert found[pair] == pytest.approx(float(count), rel=1.2e-7)  # a step of float32, which rounding may take
 
     def test_the_order_is_the_seeds(self, novel, tmp_path):
-        orders = [
-            np.concatenate(count_cooccurrences(novel, tmp_path / "work", seed=seed).parts).tolist()
-            for seed in (1, 1, 2)
-        ]
+        orders = [np.concatenate(count_cooccurrences(novel, seed=seed).parts).tolist() for seed in (1, 1, 2)]
         assert orders[0] == orders[1] != orders[2]
         assert sorted(orders[0]) == sorted(orders[2])
 
     def test_progress(self, novel, tmp_path):
-        told: list = []
-        count_cooccurrences(novel, tmp_path / "work", progress=lambda *done: told.append(done))
-        assert told[-1] == (len(novel.ids), len(novel.ids))
+        watcher = Watcher()
+        count_cooccurrences(novel, progress=watcher)
+        assert watcher.updates[-1] == ("counting", len(novel.ids), len(novel.ids))
 
     def test_merging_keeps_every_pair_once(self):
         random = np.random.default_rng(0)
         pairs = [np.unique(random.integers(1000, size=size)) for size in (1, 300, 700, 40)]
-        runs = [Run(numbers, random.integers(1, 9, size=len(numbers))) for numbers in pairs]
+        parts = [SortedSums(numbers, random.integers(1, 9, size=len(numbers))) for numbers in pairs]
         expected: dict = defaultdict(int)
-        for run in runs:
-            for pair, number in zip(*map(np.ndarray.tolist, run), strict=True):
+        for part in parts:
+            for pair, number in zip(*map(np.ndarray.tolist, part), strict=True):
                 expected[pair] += number
         for items in (1, 50, 10**6):
-            blocks = list(merged(runs, items))
+            blocks = list(merge_sums(parts, items))
             found = [entry for block in blocks for entry in zip(*map(np.ndarray.tolist, block), strict=True)]
             assert found == sorted(expected.items())
             assert len(blocks) > 1 or items > 1000
@@ -276,7 +304,7 @@ class TestGlove:
     def test_the_loss_is_j(self, novel, tmp_path, symmetric):
         """After every epoch, and before the first; float32 products of 20 numbers leave about 1e-6."""
         settings = GloveSettings(dimensions=20, x_max=2.5, alpha=0.6, symmetric=symmetric, threads=1)
-        glove = Glove(count_cooccurrences(novel, tmp_path / "work", symmetric=symmetric), settings)
+        glove = Glove(count_cooccurrences(novel, symmetric=symmetric), settings)
         counts = plain_counts(novel, 10, symmetric=symmetric)
         losses = [glove.loss()]
         assert losses[0] == pytest.approx(direct_loss(glove, counts, novel.words, settings), rel=1e-6)
@@ -318,7 +346,7 @@ class TestGlove:
         np.testing.assert_array_equal(found[0].state, found[1].state)
 
     def test_compiled_is_what_is_written(self, novel, tmp_path):
-        counts = count_cooccurrences(novel, tmp_path / "work")
+        counts = count_cooccurrences(novel)
         settings = GloveSettings(dimensions=12, x_max=10, threads=1)
         glove = Glove(counts, settings)
         state = glove.state.copy()
@@ -333,7 +361,7 @@ class TestGlove:
     def test_one_thread_gives_the_same_to_the_bit(self, novel, tmp_path):
         def vectors(seed: int):
             settings = GloveSettings(dimensions=10, epochs=3, threads=1, seed=seed)
-            return train_glove(novel, tmp_path / "work", settings).vectors
+            return train_glove(novel, settings).vectors
 
         np.testing.assert_array_equal(vectors(1), vectors(1))
         assert not np.array_equal(vectors(1), vectors(2))
@@ -342,14 +370,12 @@ class TestGlove:
         """Threads that write over each other lose a step now and then, no more."""
         losses = {}
         for threads in (1, 2):
-            epochs: list = []
-            settings = GloveSettings(dimensions=10, epochs=10, x_max=5, threads=threads)
-            train_glove(novel, tmp_path / "work", settings, report=epochs.append)
-            losses[threads] = epochs[-1].loss
+            glove = Glove(count_cooccurrences(novel), GloveSettings(dimensions=10, x_max=5, threads=threads))
+            losses[threads] = [glove.train().loss for _ in range(10)][-1]
         assert losses[2] < 1.1 * losses[1]
 
     def test_contexts_added_or_not(self, novel, tmp_path):
-        counts = count_cooccurrences(novel, tmp_path / "work")
+        counts = count_cooccurrences(novel)
         for added in (True, False):
             glove = Glove(counts, GloveSettings(dimensions=9, add_contexts=added))
             v, u = glove.vectors_and_contexts
@@ -357,25 +383,25 @@ class TestGlove:
             assert glove.vectors().shape == (len(novel.words), 9)
 
     def test_progress(self, novel, tmp_path):
-        told: dict = {}
-        settings = GloveSettings(dimensions=4, epochs=2, threads=1)
-
-        def stage(name: str):
-            return lambda *done: told.setdefault(name, []).append(done)
-
-        train_glove(novel, tmp_path / "work", settings, stage=stage)
-        assert told["counting"] == [(len(novel.ids), len(novel.ids))]
-        assert [done / total for done, total in told["training"]] == [0.5, 1]
+        watcher = Watcher()
+        train_glove(novel, GloveSettings(dimensions=4, epochs=2, threads=1), progress=watcher)
+        counted, *trained = watcher.updates
+        assert counted == ("counting", len(novel.ids), len(novel.ids))
+        assert [(stage, done / total) for stage, done, total in trained] == [("training", 0.5), ("training", 1)]
+        assert [re.sub(r"[\d,.]+$", "…", text) for text in watcher.messages] == [
+            f"epoch {number}: J {loss}, mean cost on the way …"
+            for number, loss in ((1, watcher.messages[0].split()[3][:-1]), (2, watcher.messages[1].split()[3][:-1]))
+        ]
 
     def test_words_that_never_meet(self, tmp_path):
         text = make_text(tmp_path, "one\ntwo\nthree\n")
         with pytest.raises(DataError, match="no two words"):
-            train_glove(text, tmp_path / "work", GloveSettings())
+            train_glove(text, GloveSettings())
 
     def test_a_rate_that_is_too_large(self, novel, tmp_path):
         settings = GloveSettings(dimensions=4, learning_rate=1e30, epochs=3, threads=1)
         with pytest.raises(ConfigError, match="lower learning_rate"):
-            train_glove(novel, tmp_path / "work", settings)
+            train_glove(novel, settings)
 
     @pytest.mark.parametrize(
         "settings", [{"dimensions": 0}, {"window": 0}, {"x_max": 0}, {"learning_rate": -1}, {"alpha": math.nan}]
@@ -407,10 +433,9 @@ class TestSkipGram:
         assert not np.array_equal(vectors(1).vectors, vectors(2).vectors)
 
     def test_progress(self, novel):
-        told: list = []
-        settings = SkipGramSettings(dimensions=4, epochs=3, threads=1)
-        train_skip_gram(novel, settings, progress=lambda *done: told.append(done))
-        assert told[-1] == (3 * novel.tokens, 3 * novel.tokens)
+        watcher = Watcher()
+        train_skip_gram(novel, SkipGramSettings(dimensions=4, epochs=3, threads=1), progress=watcher)
+        assert watcher.updates[-1] == ("training", 3 * novel.tokens, 3 * novel.tokens)
 
     def test_settings_out_of_range(self):
         with pytest.raises(ConfigError, match="negatives is 0: it must be at least 1"):

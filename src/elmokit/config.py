@@ -168,6 +168,21 @@ def config_from_dict(values: Any) -> ModelConfig:
         raise ConfigError(str(error)) from None
 
 
+def check_at_least(settings: object, least: int, *names: str, prefix: str = "") -> None:
+    """Refuse settings of these names below that number; none is allowed, NaN is not."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and not value >= least:
+            raise ConfigError(f"{prefix}{name} is {value}: it must be at least {least}")
+
+
+def check_above_zero(settings: object, *names: str, prefix: str = "") -> None:
+    """Refuse settings of these names that are not above 0."""
+    for name in names:
+        if not getattr(settings, name) > 0:
+            raise ConfigError(f"{prefix}{name} is {getattr(settings, name)}: it must be above 0")
+
+
 def _at_most(name: str, value: int, most: int) -> None:
     if value > most:
         raise ConfigError(f"{name} is {value}: it must be at most {most}")

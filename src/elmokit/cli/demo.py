@@ -1,6 +1,6 @@
 """`elmokit demo`: what contextual vectors tell that static ones cannot, and how a model is made, in a minute."""
 
-import sys
+import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
     from elmokit.elmo import Elmo
     from elmokit.lexicon.substitutes import Substitutes
-    from elmokit.pretrain.perplexity import Perplexity
-    from elmokit.pretrain.run import Preflight, Reporter
-    from elmokit.pretrain.trainer import Progress
+    from elmokit.progress import Progress
     from elmokit.text.brackets import BracketedWord
 
 Language = Literal["en", "zh", "both"]
@@ -193,42 +191,41 @@ def learn(sample: Path) -> dict[int, float]:
 
 def train(sample: Path, folder: Path) -> dict[int, float]:
     """Held-out perplexity by step."""
-    from elmokit.cli.pretrain import BarReporter, LineReporter
-    from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
+    from elmokit.cli.progress import watched
+    from elmokit.pretrain.recipe import read_recipe, set_value
     from elmokit.pretrain.run import pretrain
 
     values = read_recipe("tiny")
     chinese = {"model.characters.alphabet": "unicode", "model.tokenizer": "jieba"} if sample.stem == "zh" else {}
     for name, value in (TRAINING | chinese).items():
         set_value(values, name, value)
-    with BarReporter() if sys.stderr.isatty() else LineReporter() as reporter:
-        recorder = Recorder(folder, reporter)
-        pretrain([sample], folder, make_recipe(values), recorder)
-    return recorder.points
+    with watched(sample.name) as progress:
+        recorder = Recorder(folder, progress)
+        pretrain([sample], folder, values, progress=recorder)
+    lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return recorder.points | {line["step"]: line["perplexity"]["average"] for line in lines}
 
 
 class Recorder:
-    """Keeps the measurements, with one from before the first step, and passes on what moves a bar."""
+    """Measures the model as it is before it has read anything, and passes on what moves a bar."""
 
-    def __init__(self, folder: Path, reporter: "Reporter") -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, progress: "Progress") -> None:
+        self.folder, self.progress = folder, progress
         self.points: dict[int, float] = {}
-        self.reading, self.progress = reporter.reading, reporter.progress
 
-    def preflight(self, facts: "Preflight") -> None:
-        """Measure the model as it is before it has read anything."""
-        from elmokit.elmo import load
-        from elmokit.pretrain.perplexity import perplexity, sentences_of
-
-        held_out = sentences_of(facts.corpus.valid.ids, facts.corpus.words)
-        self.points[0] = perplexity(load(self.folder), held_out).average
-
-    def measured(self, progress: "Progress", held_out: "Perplexity") -> None:
-        """Keep a measurement."""
-        self.points[progress.step] = held_out.average
-
-    def saved(self, step: int) -> None:
+    def message(self, text: str, /) -> None:
         """Let it pass."""
+
+    def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
+        """After the first step the folder still holds the model from before it."""
+        from elmokit.elmo import load
+        from elmokit.pretrain.corpus import read_corpus
+        from elmokit.pretrain.evaluation import perplexity, sentences_of
+
+        if stage == "training" and not self.points:
+            corpus = read_corpus(self.folder / "corpus")
+            self.points[0] = perplexity(load(self.folder), sentences_of(corpus.valid.ids, corpus.words)).average
+        self.progress.update(stage, done, total, unit=unit, note=note)
 
 
 def curve(points: Mapping[int, float]) -> Iterator[str]:

@@ -1,11 +1,8 @@
-"""`elmokit static`: one vector a word, trained and measured."""
+"""`elmokit static`: one vector per word, trained and measured."""
 
 import json
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,183 +11,108 @@ from cyclopts import App, Parameter, validators
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
 
 if TYPE_CHECKING:
+    from elmokit.progress import Progress
     from elmokit.static.corpus import Text
     from elmokit.static.embedders import OneHot, StaticVectors
     from elmokit.static.evaluation import Result
-    from elmokit.static.glove import Epoch
-    from elmokit.static.threads import Progress
 
-Stage = Callable[[str], "Progress"]
 FLAT = Parameter(name="*")
-SECONDS_BETWEEN_LINES = 10.0
+Method = Literal["add", "mul"]
 
-static = App(name="static", help="Vectors of the older kind, one a word: train them, measure them.")
+static = App(name="static", help="Vectors of the older kind, one per word: train them, measure them.")
 train = App(name="train", help="Train static vectors on text.")
 static.command(train)
 
 
+@FLAT
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """What every kind of vectors is trained on, and where the vectors go."""
+
+    output: Annotated[Path, Parameter(alias="-o")]
+    """Where the vectors go: .txt, .vec (also .gz), .bin or .safetensors, which holds no more than the words of one-hot
+    vectors."""
+    header: bool = True
+    """Begin a text file with its words and width, as word2vec does; GloVe does not."""
+    workers: int | None = None
+    """Processes that tokenize the text; as many as there are cores unless given."""
+    text: Annotated[TextSettings, FLAT] = TextSettings()  # noqa: RUF009
+
+
+Corpus = Annotated[
+    Path,
+    Parameter(
+        name="CORPUS",
+        help="Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.",
+        allow_leading_hyphen=True,
+    ),
+]
+
+
 @train.command(name="one-hot")
-def one_hot(
-    *corpus: Annotated[Path, Parameter(name="CORPUS")],
-    output: Annotated[Path, Parameter(alias="-o")],
-    text: Annotated[TextSettings, FLAT] = TextSettings(),  # noqa: B008
-    header: bool = True,
-    workers: int | None = None,
-) -> None:
+def one_hot(*corpus: Corpus, options: TrainOptions) -> None:
     """Give every word of a text a dimension of its own.
 
     Example: elmokit static train one-hot novel.txt -o one-hot.safetensors --min-count 1
-
-    Parameters
-    ----------
-    corpus
-        Files (.txt, .jsonl, plain or .gz or .xz) or folders of them, with a paragraph a line.
-    output
-        Where the vectors go: .safetensors holds the words alone, .txt, .vec (also .gz) and .bin every zero.
-    header
-        Begin a text file with its words and width, as word2vec does; GloVe does not.
-    workers
-        Processes that cut the text; as many as there are cores unless given.
     """
     from elmokit.static.embedders import OneHot
 
-    _train(corpus, output, text, lambda read, _folder, _stage: OneHot(read.words), header=header, workers=workers)
+    _train(corpus, options, lambda text, _: OneHot(text.words))
 
 
 @train.command(name="skip-gram")
 def skip_gram(
-    *corpus: Annotated[Path, Parameter(name="CORPUS")],
-    output: Annotated[Path, Parameter(alias="-o")],
+    *corpus: Corpus,
     settings: Annotated[SkipGramSettings, FLAT] = SkipGramSettings(),  # noqa: B008
-    text: Annotated[TextSettings, FLAT] = TextSettings(),  # noqa: B008
-    header: bool = True,
-    workers: int | None = None,
+    options: TrainOptions,
 ) -> None:
     """Train skip-gram with negative sampling, by gensim.
 
     Example: elmokit static train skip-gram novel.txt -o vectors.txt --lower-case
-
-    Parameters
-    ----------
-    corpus
-        Files (.txt, .jsonl, plain or .gz or .xz) or folders of them, with a paragraph a line.
-    output
-        Where the vectors go: .txt, .vec (also .gz), .bin or .safetensors.
-    header
-        Begin a text file with its words and width, as word2vec does; GloVe does not.
-    workers
-        Processes that cut the text; as many as there are cores unless given.
     """
     from elmokit.static.skip_gram import train_skip_gram
 
-    _train(
-        corpus,
-        output,
-        text,
-        lambda read, _folder, stage: train_skip_gram(read, settings, progress=stage("training")),
-        header=header,
-        workers=workers,
-    )
+    _train(corpus, options, lambda text, progress: train_skip_gram(text, settings, progress=progress))
 
 
 @train.command
 def glove(
-    *corpus: Annotated[Path, Parameter(name="CORPUS")],
-    output: Annotated[Path, Parameter(alias="-o")],
+    *corpus: Corpus,
     settings: Annotated[GloveSettings, FLAT] = GloveSettings(),  # noqa: B008
-    text: Annotated[TextSettings, FLAT] = TextSettings(),  # noqa: B008
-    header: bool = True,
-    workers: int | None = None,
+    options: TrainOptions,
 ) -> None:
     """Train GloVe: count which words stand near each other, then fit vectors to the logarithms of the counts.
 
     Example: elmokit static train glove novel.txt -o vectors.txt --lower-case --x-max 10
-
-    Parameters
-    ----------
-    corpus
-        Files (.txt, .jsonl, plain or .gz or .xz) or folders of them, with a paragraph a line.
-    output
-        Where the vectors go: .txt, .vec (also .gz), .bin or .safetensors.
-    header
-        Begin a text file with its words and width, as word2vec does; GloVe does not.
-    workers
-        Processes that cut the text; as many as there are cores unless given.
     """
     from elmokit.static.glove import train_glove
 
-    def work(read: "Text", folder: Path, stage: Stage) -> "StaticVectors":
-        return train_glove(read, folder, settings, report=_report, stage=stage)
-
-    _train(corpus, output, text, work, header=header, workers=workers)
-
-
-def _report(epoch: "Epoch") -> None:
-    print(f"epoch {epoch.number}: J {epoch.loss:,.1f}, mean cost on the way {epoch.cost:.6f}", file=sys.stderr)
+    _train(corpus, options, lambda text, progress: train_glove(text, settings, progress=progress))
 
 
 def _train(
     corpus: Sequence[Path],
-    output: Path,
-    settings: TextSettings,
-    work: "Callable[[Text, Path, Stage], StaticVectors | OneHot]",
-    *,
-    header: bool,
-    workers: int | None,
+    options: TrainOptions,
+    work: "Callable[[Text, Progress], StaticVectors | OneHot]",
 ) -> None:
     """Read the text, do the work, write the vectors."""
-    from elmokit.static.corpus import read_text, work_folder
+    from elmokit.cli.progress import watched
+    from elmokit.static.corpus import open_text
     from elmokit.static.files import check_output
 
-    check_output(output)
-    with work_folder() as folder, _stages() as stage:
-        text = read_text(corpus, folder, settings, workers=workers, progress=stage("reading"))
-        print(f"{text.tokens:,} tokens, {len(text.words):,} words", file=sys.stderr)
-        vectors = work(text, folder, stage)
-    vectors.save(output, header=header)
-    print(f"{output}: {len(vectors.words):,} vectors of width {vectors.width:,}")
-
-
-@contextmanager
-def _stages() -> Iterator[Stage]:
-    """For each stage of the work a bar for a person, or plain lines for a log."""
-    if not sys.stderr.isatty():
-        yield _lines
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bars
-
-    with Bars(console=Console(stderr=True)) as bars:
-
-        def stage(name: str) -> "Progress":
-            bar = bars.add_task(name)
-
-            def progress(done: int, total: int) -> None:
-                bars.update(bar, completed=done, total=total)
-
-            return progress
-
-        yield stage
-
-
-def _lines(name: str) -> "Progress":
-    start = last = time.monotonic()
-
-    def progress(done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= SECONDS_BETWEEN_LINES:
-            last = now
-            print(f"{name}: {done / total:.0%} after {now - start:,.0f} s", file=sys.stderr, flush=True)
-
-    return progress
+    check_output(options.output)
+    with watched(str(options.output)) as progress:
+        with open_text(corpus, options.text, workers=options.workers, progress=progress) as text:
+            vectors = work(text, progress)
+        vectors.save(options.output, header=options.header)
+    print(f"{options.output}: {len(vectors.words):,} vectors of width {vectors.width:,}")
 
 
 @static.command
 def evaluate(
     *files: Annotated[Path, Parameter(name="FILES")],
     model: Annotated[str | None, Parameter(alias="-m")] = None,
-    method: Literal["add", "mul"] = "add",
+    method: Method = "add",
     limit: Annotated[int | None, Parameter(validator=validators.Number(gte=1))] = None,
     lower_case: bool = True,
     json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -222,26 +144,21 @@ def evaluate(
         print(_table(results))
 
 
-def _measure_vectors(
-    files: Sequence[Path], method: Literal["add", "mul"], limit: int | None, *, lower_case: bool
-) -> list["Result"]:
+def _measure_vectors(files: Sequence[Path], method: Method, limit: int | None, *, lower_case: bool) -> list["Result"]:
     from elmokit.errors import ConfigError
 
     if len(files) < 2:
         raise ConfigError("name the vectors, then at least one set to measure them on")
-    from elmokit.static.datasets import read_dataset
-    from elmokit.static.embedders import StaticVectors
-    from elmokit.static.evaluation import evaluate
+    from elmokit.static import evaluate, load, read_dataset
 
     datasets = [read_dataset(file) for file in files[1:]]
-    vectors = StaticVectors.load(files[0], lower_case=lower_case)
+    vectors = load(files[0], lower_case=lower_case)
     return [result for dataset in datasets for result in evaluate(vectors, dataset, method=method, limit=limit)]
 
 
 def _measure_model(model: str, files: Sequence[Path]) -> list["Result"]:
     from elmokit.elmo import load
-    from elmokit.static.datasets import read_dataset
-    from elmokit.static.evaluation import evaluate_in_context
+    from elmokit.static import evaluate_in_context, read_dataset
 
     datasets = [read_dataset(file) for file in files]
     elmo = load(model)

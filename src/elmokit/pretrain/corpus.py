@@ -2,31 +2,53 @@
 
 | file | what it holds |
 |---|---|
-| words.txt | the lexicon: every distinct word, one a line in the order of the ids; <S>, </S>, <UNK> first |
+| words.txt | the lexicon: every distinct word, one per line in the order of the ids; <S>, </S>, <UNK> first |
 | counts.npy | int64 (2, words): how often each occurs in the training text and in the held-out text |
 | train.ids, valid.ids | int32, little-endian: <S> word… </S> <S> word… </S> …, sentence after sentence |
 | manifest.json | the format, the fingerprint of what it was made from, the length of each file, tokens forgotten |
 """
 
-import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import ConfigError, DataError
+from elmokit.errors import DataError
 from elmokit.text.characters import most_frequent_characters
+from elmokit.text.numbering import BOS_ID, SPECIAL_IDS, TRAIN, UNK_ID, VALID
 from elmokit.text.vocabulary import Vocabulary, read_vocabulary
-from elmokit.text.word_counts import BOS_ID, SPECIAL_IDS, TRAIN, UNK_ID, VALID
 
 FORMAT = 2
+OLDER, NEWER = (f"prepared by {age} version of elmokit" for age in ("an older", "a newer"))
 WORDS, COUNTS, MANIFEST = "words.txt", "counts.npy", "manifest.json"
 IDS = ("train.ids", "valid.ids")  # by part
 CORPUS_FILES = frozenset((WORDS, COUNTS, MANIFEST, *IDS))
 FEWEST_FOR_TREND = 100  # words; among fewer, chance may look like an order
-TREND = -0.2  # correlation of place and log count: below -0.5 for a vocabulary of other text, about 0 for an alphabet
+TREND = -0.2  # correlation of rank and log count: below -0.5 for a vocabulary of other text, about 0 for an alphabet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What is known of a corpus without reading it."""
+
+    format: int
+    fingerprint: str
+    """Of the files and settings that it was made from."""
+    bytes: dict[str, int]
+    """The length of each file."""
+    vocabulary: int | None = None
+    """Words of the vocabulary that was given."""
+    forgotten: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def age(self) -> str:
+        """What is to be said of a corpus of another format; nothing of one of this."""
+        return "" if self.format == FORMAT else OLDER if self.format < FORMAT else NEWER
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,7 +58,6 @@ class Part:
     ids: NDArray[np.int32]
     """Lexicon ids, <S> word… </S> for each sentence, mapped into memory."""
     sentences: int
-    """Sentences."""
     tokens: int
     """Words and punctuation marks, without <S> and </S>."""
     unknown: int
@@ -53,9 +74,7 @@ class Corpus:
     """Text as ids: a word's lexicon id is also its vocabulary id if it is below the vocabulary's size, else <UNK>."""
 
     folder: Path
-    """Where it lies."""
     train: Part
-    """What is trained on."""
     valid: Part
     """What is held out; empty if nothing was."""
     words: tuple[str, ...]
@@ -79,16 +98,23 @@ class Corpus:
         return most_frequent_characters(counts, min_count=min_count, limit=limit)
 
 
-def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int = 1) -> Corpus:
-    """A corpus that `prepare` wrote; the vocabulary it was given, or the most frequent words of the lexicon."""
+def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int = 1, new_words: int = 0) -> Corpus:
+    """A corpus that `prepare` wrote.
+
+    Its vocabulary is the one it was given, or the most frequent words of the lexicon; and so many of the most frequent
+    words that this one lacks.
+    """
     manifest = read_manifest(folder)
     if manifest is None:
         raise DataError(f"{folder}: no prepared corpus, or a damaged one: prepare it again")
+    if manifest.age:
+        raise DataError(f"{folder}: {manifest.age}: prepare it again")
     words = read_vocabulary(folder / WORDS).words
     counts = np.load(folder / COUNTS)
     if counts.shape != (2, len(words)):
         raise DataError(f"{folder}: {len(words)} words but counts of shape {counts.shape}: prepare the corpus again")
-    size = manifest["vocabulary"] or _vocabulary_size(counts[TRAIN], vocab_size, min_count)
+    size = manifest.vocabulary or _vocabulary_size(counts[TRAIN], vocab_size, min_count)
+    size += min(new_words, int(np.count_nonzero(counts[TRAIN, size:])))
     return Corpus(
         folder=folder,
         train=_read_part(folder, TRAIN, counts, size),
@@ -96,39 +122,18 @@ def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int =
         words=words,
         counts=counts,
         vocabulary=Vocabulary(words[:size]),
-        forgotten=manifest["forgotten"],
+        forgotten=manifest.forgotten,
     )
 
 
-def with_new_words(corpus: Corpus, count: int) -> Corpus:
-    """The corpus with so many more words in its vocabulary, the most frequent of those it lacks."""
-    if not count:
-        return corpus
-    known = len(corpus.vocabulary)
-    size = known + min(count, int(np.count_nonzero(corpus.counts[TRAIN, known:])))
-    return replace(
-        corpus,
-        train=_read_part(corpus.folder, TRAIN, corpus.counts, size),
-        valid=_read_part(corpus.folder, VALID, corpus.counts, size),
-        vocabulary=Vocabulary(corpus.words[:size]),
-    )
-
-
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a whole corpus of this format; None if there is none or its files have other lengths."""
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a whole corpus; None if there is none, or if files have other lengths."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        lengths = {name: (folder / name).stat().st_size for name in manifest["bytes"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+        lengths = {name: (folder / name).stat().st_size for name in manifest.bytes}
+    except (OSError, ValueError):
         return None
-    whole = manifest.get("format") == FORMAT and manifest["bytes"] == lengths
-    return manifest if whole else None
-
-
-def check_vocab_size(vocab_size: int | None) -> None:
-    """Refuse a vocabulary without room for <S>, </S> and <UNK>."""
-    if vocab_size is not None and vocab_size < len(SPECIAL_IDS):
-        raise ConfigError(f"a vocabulary of size {vocab_size} is too small: <S>, </S> and <UNK> alone are 3")
+    return manifest if manifest.bytes == lengths else None
 
 
 def check_frequency_order(corpus: Corpus) -> None:
@@ -143,13 +148,12 @@ def check_frequency_order(corpus: Corpus) -> None:
     if np.corrcoef(seen, np.log(counts[seen]))[0, 1] < TREND:
         return
     early, late = np.array_split(seen, 2)
-    places = early[counts[early].argmin()], late[counts[late].argmax()]
-    found = [f"{corpus.words[place + 3]!r} on line {place + 4} occurs {counts[place]} times" for place in places]
+    ranks = early[counts[early].argmin()], late[counts[late].argmax()]
+    found = [f"{corpus.words[rank + 3]!r} on line {rank + 4} occurs {counts[rank]} times" for rank in ranks]
     raise DataError(f"the vocabulary is not ordered by falling frequency: {found[0]}, {found[1]}: sort it by counts")
 
 
 def _vocabulary_size(counts: NDArray[np.int64], vocab_size: int | None, min_count: int) -> int:
-    check_vocab_size(vocab_size)
     specials = len(SPECIAL_IDS)
     frequent = specials + int(np.count_nonzero(counts[specials:] >= max(1, min_count)))
     return frequent if vocab_size is None else min(frequent, vocab_size)

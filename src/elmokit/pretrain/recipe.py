@@ -2,20 +2,19 @@
 
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig
+from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig, check_above_zero, check_at_least
 from elmokit.errors import ConfigError
 from elmokit.text.layout import Lines
 
 PACKAGED = Path(__file__).parent / "recipes"
 IN_REPOSITORY = Path(__file__).parents[3] / "recipes"
-ABOVE_ZERO = ("epochs", "batch", "unroll", "learning_rate", "gradient_scale", "clip", "accumulate", "evaluate_steps")
-FROM_ZERO = ("warmup", "weight_decay", "head_epochs", "seed", "save_minutes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +77,10 @@ class TrainSettings:
     """Minutes between checkpoints."""
 
     def __post_init__(self) -> None:
-        for name in (*ABOVE_ZERO, "evaluate_tokens"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"training.{name} is {getattr(self, name)}: it must be above 0")
-        for name in FROM_ZERO:
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"training.{name} is {getattr(self, name)}: it must be at least 0")
+        above_zero = ("epochs", "batch", "unroll", "learning_rate", "gradient_scale", "clip", "accumulate")
+        check_above_zero(self, *above_zero, "evaluate_steps", "evaluate_tokens", prefix="training.")
+        from_zero = ("warmup", "weight_decay", "head_epochs", "seed", "save_minutes")
+        check_at_least(self, 0, *from_zero, prefix="training.")
         if math.inf in (self.epochs, self.head_epochs):
             raise ConfigError("training.epochs or training.head_epochs is inf: training must end")
         if not 0 <= self.dropout < 1:
@@ -115,22 +112,20 @@ def read_recipe(name: str) -> dict[str, Any]:
         raise ConfigError(f"{path}: the recipe is not TOML: {error}") from None
 
 
-def make_recipe(values: dict[str, Any]) -> Recipe:
-    """The recipe from plain values, each one known, of its type and in its range."""
+def make_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
+    """The recipe of that name or file, or of plain values, each one known, of its type and in its range."""
+    if isinstance(given, Recipe):
+        return given
+    values = _renamed(read_recipe(given) if isinstance(given, str) else given)
     try:
         recipe = msgspec.convert(values, Recipe)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the recipe has a mistake: {error}") from None
-    if unknown := _unknown(values, recipe_values(recipe)):
+    if unknown := _unknown(values, asdict(recipe)):
         raise ConfigError(f"the recipe has a setting that is not known: {unknown}")
     if recipe.model.softmax is None:
         raise ConfigError("the recipe has no model.softmax: a language model needs one to be trained")
     return recipe
-
-
-def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain values."""
-    return asdict(recipe)
 
 
 def set_value(values: dict[str, Any], name: str, text: str) -> None:
@@ -154,13 +149,21 @@ def _find(name: str) -> Path:
     raise ConfigError(f"unknown recipe {name!r}: known are {', '.join(known)}, or a file ending in .toml")
 
 
-def _unknown(given: dict[str, Any], known: dict[str, Any], prefix: str = "") -> str:
+def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with corpus.lines in place of its older form: corpus.split = false was one sentence per line."""
+    corpus = values.get("corpus")
+    if not isinstance(corpus, dict) or not isinstance(corpus.get("split"), bool):
+        return dict(values)
+    others = {name: value for name, value in corpus.items() if name != "split"}
+    return {**values, "corpus": others if corpus["split"] else others | {"lines": "sentences"}}
+
+
+def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "") -> str:
     """The path of the first value that is given but not known."""
     for name, value in given.items():
         if name not in known:
             return prefix + name
-        if isinstance(value, dict) and isinstance(known[name], dict):
-            deeper = _unknown(value, known[name], f"{prefix}{name}.")
-            if deeper:
-                return deeper
+        deeper = isinstance(value, dict) and isinstance(known[name], dict)
+        if deeper and (unknown := _unknown(value, known[name], f"{prefix}{name}.")):
+            return unknown
     return ""

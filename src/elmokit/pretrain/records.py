@@ -1,14 +1,18 @@
-"""What a run writes down as it goes: its measurements, a line each, and curves for TensorBoard."""
+"""What a run writes down as it goes: measurements, one per line, and curves for TensorBoard, where it is installed."""
 
 import json
 import math
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from elmokit.errors import OutputError
-from elmokit.pretrain.perplexity import Perplexity
-from elmokit.pretrain.tensorboard import Curves
-from elmokit.pretrain.trainer import Progress
+from elmokit.files import replace_file, writing
+from elmokit.pretrain.evaluation import Perplexity
+from elmokit.pretrain.trainer import StepResult
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 METRICS, CURVES = "metrics.jsonl", "tensorboard"
 EVERY = 10  # steps between two points of a training curve: the file of weeks of steps can still be opened
@@ -18,49 +22,54 @@ class Records:
     """The records in the folder of a run; what was written after the step, by a run that broke off, is taken back."""
 
     def __init__(self, folder: Path, *, step: int) -> None:
-        self.path = folder / METRICS
+        self.path, self.curves, self.step = folder / METRICS, folder / CURVES, step
         if self.path.exists():
-            self._write("w", _lines_until(step, self.path))
-        self.curves = Curves(folder / CURVES, step=step)
-        self.step = step
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+            replace_file(self.path, "".join(f"{line}\n" for line in lines if _step(line) <= step).encode())
+        self._writer = _open_curves(self.curves, step + 1) if find_spec("tensorboard") else None
 
-    def stepped(self, progress: Progress, tokens_per_second: float) -> None:
+    def add_step(self, result: StepResult, tokens_per_second: float) -> None:
         """Note how a step went, now and then."""
-        if progress.step // EVERY > self.step // EVERY:
-            values = {"loss": progress.loss, "learning_rate": progress.learning_rate}
-            self.curves.add(progress.step, values | {"tokens_per_second": tokens_per_second})
-        self.step = progress.step
+        if result.step // EVERY > self.step // EVERY:
+            values = {"loss": result.loss, "learning_rate": result.learning_rate}
+            self._draw(result.step, values | {"tokens_per_second": tokens_per_second})
+        self.step = result.step
 
-    def measured(self, progress: Progress, tokens_per_second: float | None, held_out: Perplexity | None) -> None:
+    def add_measurement(self, result: StepResult, tokens_per_second: float | None, held_out: Perplexity | None) -> None:
         """Note where the run stands, and its perplexity where text was held out."""
         found = held_out and {name: getattr(held_out, name) for name in ("forward", "backward", "average")}
         line = {
-            "step": progress.step,
-            "tokens": progress.tokens,
-            "loss": progress.loss if math.isfinite(progress.loss) else None,
-            "learning_rate": progress.learning_rate,
+            "step": result.step,
+            "tokens": result.tokens,
+            "loss": result.loss if math.isfinite(result.loss) else None,
+            "learning_rate": result.learning_rate,
             "tokens_per_second": tokens_per_second,
             "perplexity": found,
             "held_out_targets": held_out and held_out.targets,
         }
-        self._write("a", json.dumps(line) + "\n")
-        self.curves.add(progress.step, {f"perplexity/{name}": value for name, value in (found or {}).items()})
+        with writing(self.path), self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self._draw(result.step, {f"perplexity/{name}": value for name, value in (found or {}).items()})
 
     def close(self) -> None:
         """Write what is still waiting."""
-        self.curves.close()
+        if self._writer is not None:
+            with writing(self.curves):
+                self._writer.close()
 
-    def _write(self, mode: str, text: str) -> None:
-        try:
-            with self.path.open(mode, encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from error
+    def _draw(self, step: int, values: Mapping[str, float]) -> None:
+        if self._writer is not None:
+            with writing(self.curves):
+                for name, value in values.items():
+                    self._writer.add_scalar(name, value, step)
 
 
-def _lines_until(step: int, path: Path) -> str:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return "".join(f"{line}\n" for line in lines if _step(line) <= step)
+def _open_curves(folder: Path, first_step: int) -> "SummaryWriter":
+    """Later points of a run that broke off do not count."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    with writing(folder):
+        return SummaryWriter(str(folder), purge_step=first_step, flush_secs=10)
 
 
 def _step(line: str) -> Any:

@@ -4,187 +4,155 @@
 |---|---|
 | config.json, model.safetensors, vocab.txt | the model so far, to be loaded as any other |
 | recipe.json | every setting |
-| metrics.jsonl | a line for each measurement |
+| metrics.jsonl | one line per measurement |
 | training.pt | all that is needed to go on |
 | tensorboard/ | the same as curves, where TensorBoard is installed |
 | corpus/ | the text as ids |
 """
 
-import json
 import os
-import shutil
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
-from pickle import UnpicklingError
 from threading import current_thread, main_thread
-from typing import Any, Protocol
+from typing import Any
 
+import msgspec
 import torch
 import torch.distributed as dist
 from safetensors import SafetensorError
 
+from elmokit import files
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
 from elmokit.errors import CheckpointError, ConfigError, OutputError
-from elmokit.model.language_model import LanguageModel
-from elmokit.pretrain.corpus import Corpus, check_frequency_order, read_corpus, with_new_words
-from elmokit.pretrain.perplexity import Perplexity, perplexity, sentences_of
-from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe, recipe_values
+from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, read_corpus, read_manifest
+from elmokit.pretrain.evaluation import Perplexity, perplexity, sentences_of
+from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
 from elmokit.pretrain.shards import prepare
-from elmokit.pretrain.trainer import Progress, Trainer, model_config
+from elmokit.pretrain.trainer import StepResult, Trainer, new_model
+from elmokit.progress import SILENCE, Progress
 from elmokit.text.vocabulary import Vocabulary
 
 RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
 # Of the memory that training takes; as measured, within a third, from the tiny recipe to the small one.
 LIBRARIES = 350 * 2**20  # torch, once it has trained and measured
-BYTES_A_WEIGHT = 16  # the weight, its gradient and what Adam remembers of it
-BYTES_A_CELL = 80  # what a step keeps of it at each token, in both directions, until it has gone back through it
-BYTES_A_WORD = 500  # of the text: its letters, its characters' ids, its counts
-
-
-@dataclass(frozen=True)
-class Preflight:
-    """What is known before the first step."""
-
-    corpus: Corpus
-    parameters: int
-    steps: int
-    steps_done: int
-    seconds_a_step: float
-    megabytes: float
-    """An estimate of the memory that the process takes."""
-
-    @property
-    def seconds(self) -> float:
-        """An estimate of the time that is left."""
-        return (self.steps - self.steps_done) * self.seconds_a_step
-
-
-class Reporter(Protocol):
-    """Is told how a run goes."""
-
-    def reading(self, done: int, total: int, /) -> None:
-        """Bytes of text read."""
-
-    def preflight(self, facts: Preflight, /) -> None:
-        """Before the first step."""
-
-    def progress(self, progress: Progress, total: int, tokens_per_second: float, /) -> None:
-        """After a step."""
-
-    def measured(self, progress: Progress, held_out: Perplexity, /) -> None:
-        """After a measurement on held-out text."""
-
-    def saved(self, step: int, /) -> None:
-        """After a checkpoint."""
+BYTES_PER_WEIGHT = 16  # the weight, its gradient and what Adam remembers of it
+BYTES_PER_CELL = 80  # what a step keeps of it at each token, in both directions, until it has gone back through it
+BYTES_PER_WORD = 500  # of the text: its letters, its characters' ids, its counts
 
 
 def pretrain(
-    paths: Sequence[Path],
-    folder: Path,
-    recipe: Recipe,
-    reporter: Reporter,
+    paths: Iterable[Path | str] | Path | str,
+    folder: Path | str,
+    recipe: Recipe | Mapping[str, Any] | str = "novel",
     *,
-    valid_paths: Sequence[Path] = (),
+    valid_paths: Iterable[Path | str] = (),
     vocabulary: Vocabulary | None = None,
     start: Checkpoint | None = None,
     new_words: int = 0,
     resume: bool = False,
     workers: int | None = None,
     device: str = "cpu",
+    progress: Progress = SILENCE,
 ) -> Perplexity | None:
     """Train a model on text to the end of its recipe; its perplexity on all held-out text, where there is any.
 
-    It begins from random weights, or from those of `start`, whose vocabulary may grow by the most frequent new words.
+    The recipe is a name, a .toml file, plain values or a Recipe. Training begins from random weights, or from those of
+    `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder.
     """
+    folder, recipe = Path(folder), make_recipe(recipe)
     place = usable_device(_own_device(device))
     _check_autocast(recipe.training, place)
     rank, world = _join_processes()
-    if rank == 0:
-        _check_folder(folder, recipe, resume=resume)
-        prepare(
-            paths,
-            folder / CORPUS,
-            tokenizer=recipe.model.tokenizer,
-            vocabulary=vocabulary,
-            valid_paths=valid_paths,
-            workers=workers,
-            progress=reporter.reading,
-            unchanged=resume,
-            **asdict(recipe.corpus),
-        )
-    if world > 1:
-        dist.barrier()
-    settings = recipe.corpus
-    corpus = read_corpus(folder / CORPUS, vocab_size=settings.vocab_size, min_count=settings.min_count)
-    if vocabulary is not None and start is None:
-        check_frequency_order(corpus)
-    corpus = with_new_words(corpus, new_words)
-    model = _new_model(recipe, corpus, start).to(place)
-    trainer = Trainer(model, recipe, corpus, rank=rank, world=world)
-    if resume:
-        trainer.load_state_dict(_read_state(folder / STATE))
-    run = Run(folder, recipe, corpus, trainer, reporter if rank == 0 else None)
-    try:
-        return run.to_the_end()
-    finally:
+    with files.locked(folder) if rank == 0 else nullcontext():
+        if rank == 0:
+            _check_folder(folder, recipe, resume=resume)
+            prepare(
+                [paths] if isinstance(paths, str | Path) else paths,
+                folder / CORPUS,
+                tokenizer=recipe.model.tokenizer,
+                vocabulary=vocabulary,
+                valid_paths=valid_paths,
+                workers=workers,
+                unchanged=resume,
+                progress=progress,
+                **asdict(recipe.corpus),
+            )
         if world > 1:
-            dist.destroy_process_group()
+            dist.barrier()
+        bounds = recipe.corpus
+        corpus = read_corpus(
+            folder / CORPUS, vocab_size=bounds.vocab_size, min_count=bounds.min_count, new_words=new_words
+        )
+        if vocabulary is not None and start is None:
+            check_frequency_order(corpus)
+        trainer = Trainer(new_model(recipe, corpus, start).to(place), recipe, corpus, rank=rank, world=world)
+        if resume:
+            trainer.load_state_dict(files.read_state(folder / STATE))
+        try:
+            return PretrainingRun(folder, recipe, corpus, trainer, progress if rank == 0 else None).finish()
+        finally:
+            if world > 1:
+                dist.destroy_process_group()
 
 
-class Run:
-    """The loop: steps, measurements, checkpoints. Only one of several processes reports and writes."""
+class PretrainingRun:
+    """The loop: steps, measurements, checkpoints. Of several processes only the one with progress writes."""
 
     def __init__(
-        self, folder: Path, recipe: Recipe, corpus: Corpus, trainer: Trainer, reporter: Reporter | None
+        self, folder: Path, recipe: Recipe, corpus: Corpus, trainer: Trainer, progress: Progress | None
     ) -> None:
         self.folder, self.recipe, self.corpus = folder, recipe, corpus
-        self.trainer, self.reporter = trainer, reporter
+        self.trainer, self.progress = trainer, progress
         self.last_save = time.monotonic()
 
-    def to_the_end(self) -> Perplexity | None:
-        """Train, and measure at last; an interruption leaves a checkpoint."""
+    def finish(self) -> Perplexity | None:
+        """Train to the end, and measure; an interruption leaves a checkpoint."""
         if self.trainer.step == 0:
             self.save()
-        if self.reporter is None:
+        if self.progress is None:
             self._train(None)
             return None
         with closing(Records(self.folder, step=self.trainer.step)) as records:
-            self.reporter.preflight(self._preflight())
+            self.progress.message(self._corpus_facts())
+            self.progress.message(self._model_facts())
             return self._measure(self._train(records), None, records, tokens=None)
 
-    def _train(self, records: Records | None) -> Progress:
+    def _train(self, records: Records | None) -> StepResult:
         trainer = self.trainer
-        progress = Progress(trainer.step, trainer.tokens, float("nan"), trainer.learning_rate())
+        result = StepResult(trainer.step, trainer.tokens, float("nan"), trainer.learning_rate())
         try:
             while trainer.step < trainer.total_steps:
                 start = time.perf_counter()
                 with _uninterrupted():
-                    progress = trainer.advance()
+                    result = trainer.advance()
                 if records:
-                    self._tell(progress, time.perf_counter() - start, records)
+                    self._report(result, time.perf_counter() - start, records)
                 self._save_in_time()
         except KeyboardInterrupt:
             self.save()
+            if self.progress:
+                self.progress.message(f"saved at step {trainer.step:,}; the same command with --resume goes on")
             raise
         self.save()
-        return progress
+        return result
 
-    def _tell(self, progress: Progress, seconds: float, records: Records) -> None:
+    def _report(self, result: StepResult, seconds: float, records: Records) -> None:
         """Report a step, and measure when it is time."""
-        assert self.reporter is not None
+        assert self.progress is not None
         settings = self.recipe.training
         rate = settings.batch * settings.unroll * settings.accumulate / seconds
-        self.reporter.progress(progress, self.trainer.total_steps, rate)
-        records.stepped(progress, rate)
-        if progress.step % settings.evaluate_steps < settings.accumulate:  # steps come that many at a time
-            self._measure(progress, rate, records, tokens=settings.evaluate_tokens)
+        note = f"loss {result.loss:.3f}, {rate:,.0f} tokens/s"
+        self.progress.update("training", result.step, self.trainer.total_steps, unit="steps", note=note)
+        records.add_step(result, rate)
+        if result.step % settings.evaluate_steps < settings.accumulate:  # steps come that many at a time
+            self._measure(result, rate, records, tokens=settings.evaluate_tokens)
 
     def _save_in_time(self) -> None:
         """All processes save at the same step: a clock of one of them decides."""
@@ -198,50 +166,54 @@ class Run:
         """The training state first, in one piece; then the model that it holds."""
         state = self.trainer.state_dict()
         self.last_save = time.monotonic()
-        if self.reporter is None:
+        if self.progress is None:
             return
-        try:
-            _replace_file(self.folder / RECIPE, lambda path: path.write_text(_as_json(self.recipe), encoding="utf-8"))
-            _replace_file(self.folder / STATE, lambda path: torch.save(state, path))
-            self._write_model()
-        except (OSError, RuntimeError, SafetensorError) as error:
-            raise OutputError(f"{self.folder}: the checkpoint cannot be written: {error}") from error
-        self.reporter.saved(self.trainer.step)
-
-    def _write_model(self) -> None:
-        partial = self.folder / ".model.partial"
-        partial.mkdir(exist_ok=True)
-        try:
+        files.replace_file(self.folder / RECIPE, files.as_json(asdict(self.recipe)))
+        files.write_state(self.folder / STATE, state)
+        with files.replacing_files(self.folder) as partial, files.writing(self.folder, (OSError, SafetensorError)):
             write_native(self._checkpoint(), partial, half=False)
-            for file in partial.iterdir():
-                file.replace(self.folder / file.name)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
 
     def _checkpoint(self) -> Checkpoint:
         weights = {name: weight.detach().cpu() for name, weight in self.trainer.model.weights().items()}
         return Checkpoint(self.trainer.model.config, weights, self.corpus.vocabulary, str(self.folder))
 
     def _measure(
-        self, progress: Progress, rate: float | None, records: Records, *, tokens: int | None
+        self, result: StepResult, rate: float | None, records: Records, *, tokens: int | None
     ) -> Perplexity | None:
         """Held-out perplexity, where there is text for it, reported and written down."""
         found = None
         if self.corpus.valid.tokens:
             elmo = Elmo(self._checkpoint(), token_cache_mb=16)
             found = perplexity(elmo, sentences_of(self.corpus.valid.ids, self.corpus.words, tokens=tokens))
-        records.measured(progress, rate, found)
-        if self.reporter and found:
-            self.reporter.measured(progress, found)
+        records.add_measurement(result, rate, found)
+        if self.progress and found:
+            self.progress.message(
+                f"step {result.step:,}: held-out perplexity {found.forward:,.1f} forward, "
+                f"{found.backward:,.1f} backward, {found.average:,.1f} average"
+            )
         return found
 
-    def _preflight(self) -> Preflight:
-        trainer = self.trainer
-        parameters = sum(weight.numel() for weight in trainer.model.parameters())
-        megabytes = self._memory(parameters) / 2**20
-        return Preflight(self.corpus, parameters, trainer.total_steps, trainer.step, self._seconds_a_step(), megabytes)
+    def _corpus_facts(self) -> str:
+        corpus = self.corpus
+        return (
+            f"{corpus.train.tokens:,} tokens to train on, {corpus.valid.tokens:,} held out; "
+            f"{corpus.types:,} distinct words, {len(corpus.vocabulary):,} in the vocabulary, "
+            f"which lacks {corpus.train.oov_rate:.2%} of the tokens"
+        )
 
-    def _seconds_a_step(self) -> float:
+    def _model_facts(self) -> str:
+        """Its size, and estimates of the memory and the time that training takes."""
+        settings, model, trainer = self.recipe.training, self.recipe.model, self.trainer
+        parameters = sum(weight.numel() for weight in trainer.model.parameters())
+        cells = model.layers * model.hidden * settings.batch * settings.unroll // trainer.world
+        memory = BYTES_PER_WEIGHT * parameters + BYTES_PER_CELL * cells + BYTES_PER_WORD * self.corpus.types
+        steps = trainer.total_steps - trainer.step
+        return (
+            f"{parameters:,} parameters, about {(LIBRARIES + memory) / 2**20:,.0f} MB; "
+            f"{steps:,} steps to go, about {_duration(steps * self._seconds_per_step())}"
+        )
+
+    def _seconds_per_step(self) -> float:
         """What a step costs is seen by doing two, of which the first warms up, and taking them back."""
         trainer = self.trainer
         streams, state = trainer.streams.state(), trainer.state
@@ -253,12 +225,6 @@ class Run:
         trainer.state = state
         trainer.optimizer.zero_grad()
         return seconds
-
-    def _memory(self, parameters: int) -> int:
-        settings, model = self.recipe.training, self.recipe.model
-        cells = model.layers * model.hidden * settings.batch * settings.unroll // self.trainer.world
-        words = BYTES_A_WORD * self.corpus.types
-        return LIBRARIES + BYTES_A_WEIGHT * parameters + BYTES_A_CELL * cells + words
 
 
 @contextmanager
@@ -277,8 +243,28 @@ def _uninterrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
+    """Refuse to overwrite a run or anything else, and to go on with other settings or with text prepared otherwise.
+
+    A run that was killed before its first checkpoint leaves its text, its recipe and hidden files: it begins again.
+    """
+    present = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if resume:
+        before = files.read_json(folder / RECIPE, dict[str, Any], missing="there is no run to go on with here")
+        manifest = read_manifest(folder / CORPUS)
+        age = (manifest and manifest.age) or ("split" in before.get("corpus", {}) and OLDER)
+        if age:
+            raise CheckpointError(f"{folder}: the text was {age}: start the run anew, in another folder")
+        was, now = (msgspec.to_builtins(asdict(one)) for one in (make_recipe(before), recipe))
+        files.check_same_settings(folder, was, now)
+    elif STATE in present:
+        raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")
+    elif present - {CORPUS, RECIPE}:
+        raise OutputError(f"{folder} is not empty: choose another folder")
+
+
 def _join_processes() -> tuple[int, int]:
-    """This process's number and how many there are, as torchrun tells it."""
+    """This process's number and how many there are, as torchrun says."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return 0, 1
@@ -287,98 +273,23 @@ def _join_processes() -> tuple[int, int]:
     return dist.get_rank(), world
 
 
-def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Refuse to overwrite a run, and to go on with other settings."""
-    if resume:
-        _check_same(folder, recipe)
-    elif (folder / STATE).exists():
-        raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")
-    elif folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file: a run is written as a folder")
-    elif folder.exists() and any(path.name != CORPUS for path in folder.iterdir()):
-        raise OutputError(f"{folder} is not empty: choose another folder")
-
-
-def _check_same(folder: Path, recipe: Recipe) -> None:
-    try:
-        values = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise CheckpointError(f"{folder}: there is no run to go on with here") from None
-    before, now = (dict(_flat(json.loads(_as_json(one)))) for one in (make_recipe(values), recipe))
-    changed = [
-        f"{name} was {_show(before.get(name))} and is {_show(now.get(name))}"
-        for name in before | now
-        if before.get(name) != now.get(name)
-    ]
-    if changed:
-        raise ConfigError(f"{folder}: a run goes on with the settings it began with: {'; '.join(changed)}")
-
-
 def _own_device(name: str) -> str:
     """Of several graphics cards each of a machine's processes takes its own."""
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
 
 
 def _check_autocast(settings: TrainSettings, device: torch.device) -> None:
-    if settings.autocast == "bf16" and not _has_bf16(device):
+    if settings.autocast == "none":
+        return
+    if device.type == "cuda":
+        supported = bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    else:
+        supported = torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    if not supported:
         raise ConfigError("training.autocast is bf16, and this processor is not made for 16 bits: set it to none")
 
 
-def _has_bf16(device: torch.device) -> bool:
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    flat: list[tuple[str, Any]] = []
-    for name, value in values.items():
-        flat += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
-    return flat
-
-
-def _show(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _as_json(recipe: Recipe) -> str:
-    return json.dumps(recipe_values(recipe), ensure_ascii=False, indent=2) + "\n"
-
-
-def _new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> LanguageModel:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(recipe.training.seed)
-        model = LanguageModel(model_config(recipe, corpus))
-    if start is not None:
-        _take_over(model, start)
-    return model
-
-
-@torch.no_grad()
-def _take_over(model: LanguageModel, start: Checkpoint) -> None:
-    """Copy the weights of another model; where the vocabulary has grown, the new words' rows stay random."""
-    for name, weight in model.weights().items():
-        old = start.weights.get(name)
-        if old is None:
-            continue  # a softmax that the other model lacks
-        if old.shape[1:] != weight.shape[1:] or len(old) > len(weight):
-            raise ConfigError(f"'{name}' is {tuple(old.shape)} in the model and {tuple(weight.shape)} in the recipe")
-        weight[: len(old)] = old
-
-
-def _read_state(path: Path) -> dict[str, Any]:
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
-        raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
-    return state
-
-
-def _replace_file(path: Path, write: Any) -> None:
-    """Write a file beside its place, then put it there in one move."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        write(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -1,19 +1,19 @@
-"""Text files → a prepared corpus: cut once, kept as long as neither the files nor the settings change."""
+"""Text files → a prepared corpus: tokenized once, kept as long as neither the files nor the settings change."""
 
 import json
 import os
-import re
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import DataError, OutputError
-from elmokit.files import _move_folder
+from elmokit.errors import ConfigError, DataError
+from elmokit.files import as_json, locked, replacing_folder, writing
 from elmokit.pretrain.corpus import (
     CORPUS_FILES,
     COUNTS,
@@ -22,91 +22,174 @@ from elmokit.pretrain.corpus import (
     MANIFEST,
     WORDS,
     Corpus,
-    check_vocab_size,
+    Manifest,
     read_corpus,
     read_manifest,
 )
-from elmokit.pretrain.inputs import Inputs, Settings, find_inputs, fingerprint, iter_pieces
+from elmokit.progress import SILENCE, Progress
+from elmokit.text.documents import BLOCK_BYTES, Document, TextFile, ending, iter_documents, open_texts, total_bytes
 from elmokit.text.layout import Lines
-from elmokit.text.numbering import Numberer, number_pieces
+from elmokit.text.numbering import SPECIAL_IDS, TRAIN, VALID, Numberer, Piece, RankedWords, WordCounter, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary, write_vocabulary
-from elmokit.text.word_counts import TRAIN, VALID, RankedWords, WordCounter
 
-Progress = Callable[[int, int], None]
+PIECE_CHARACTERS = 100_000
+FEWEST_BLOCKS = 4  # that a held-out part is gathered from, in a corpus too small for blocks of the full size
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """All that the ids of a corpus depend on."""
+
+    train: Sequence[TextFile]
+    valid: Sequence[TextFile]
+    vocabulary: Vocabulary | None
+    settings: dict[str, Any]
+    """tokenizer, lines, field, valid_share and max_types."""
+
+    def fingerprint(self) -> str:
+        """A hash of the files' contents, endings and order, and of every setting."""
+        described = {
+            "version": FORMAT,
+            "settings": self.settings,
+            "vocabulary": self.vocabulary and self.vocabulary.words,
+            "train": [(ending(file.path), file.lines, file.digest()) for file in self.train],
+            "valid": [(ending(file.path), file.lines, file.digest()) for file in self.valid],
+        }
+        return blake2b(json.dumps(described).encode(), digest_size=32).hexdigest()
+
+    def pieces(self) -> Iterator[Piece]:
+        """The documents of each part put together until there is enough text for a process to work on."""
+        waiting: tuple[list[str], list[str]] = ([], [])
+        sizes = [0, 0]
+        position = 0
+        for (text, _, position), part in self._documents():
+            waiting[part].append(text)
+            sizes[part] += len(text)
+            if sizes[part] >= PIECE_CHARACTERS:
+                yield Piece("\n".join(waiting[part]), part, position)
+                waiting[part].clear()
+                sizes[part] = 0
+        for part in (TRAIN, VALID):
+            yield Piece("\n".join(waiting[part]), part, position)
+
+    def _documents(self) -> Iterator[tuple[Document, int]]:
+        share, trained = self.settings["valid_share"], total_bytes(self.train)
+        block = min(BLOCK_BYTES, int(trained * share / FEWEST_BLOCKS)) if share else BLOCK_BYTES
+        yield from _divided(iter_documents(self.train, block_bytes=block), share)
+        for text, name, position in iter_documents(self.valid):
+            yield Document(text, name, trained + position), VALID
 
 
 def prepare(
-    paths: Sequence[Path],
+    paths: Iterable[Path | str],
     folder: Path,
     *,
     tokenizer: str = "words",
     vocabulary: Vocabulary | None = None,
     vocab_size: int | None = None,
     min_count: int = 1,
-    valid_paths: Sequence[Path] = (),
+    valid_paths: Iterable[Path | str] = (),
     valid_share: float = 0.01,
     workers: int | None = None,
-    progress: Progress | None = None,
     lines: Lines = "auto",
     field: str = "text",
     max_types: int = 2_000_000,
     unchanged: bool = False,
+    progress: Progress = SILENCE,
 ) -> Corpus:
     """The corpus of these files, from the folder if it was made from the same, else made and kept there.
 
     A vocabulary that is given is taken as it is; without one it is the `vocab_size` most frequent words of those that
     occur `min_count` times in training. Files of `valid_paths` are held out instead of a share, and never trained on.
-    `lines` says what a line is. `progress` is told the bytes done and the bytes in all. A corpus that must
-    be `unchanged` is not made anew from other text.
+    A corpus that must be `unchanged` is not made anew from other text.
     """
-    check_vocab_size(vocab_size)
-    numberer = Numberer(tokenizer, split=lines != "sentences")
-    settings = Settings(tokenizer, lines, field, 0.0 if valid_paths else valid_share, max_types)
-    inputs = find_inputs(paths, valid_paths, vocabulary, settings)
-    made_from = fingerprint(inputs, version=FORMAT)
+    if vocab_size is not None and vocab_size < len(SPECIAL_IDS):
+        raise ConfigError(f"a vocabulary of size {vocab_size} is too small: <S>, </S> and <UNK> alone are 3")
+    settings = {"tokenizer": tokenizer, "lines": lines, "field": field, "valid_share": valid_share}
+    source = find_source(paths, valid_paths, vocabulary, settings | {"max_types": max_types})
+    fingerprint = source.fingerprint()
     manifest = read_manifest(folder)
-    if manifest is None or manifest["fingerprint"] != made_from:
+    if manifest is None or manifest.age or manifest.fingerprint != fingerprint:
         if manifest and unchanged:
             raise DataError(f"{folder}: made from other text, or with another vocabulary: name the same files again")
-        with _new_folder(folder) as partial:
-            ranked = _write_ids(partial, inputs, numberer, workers=workers, progress=progress)
-            _write_lexicon(partial, ranked)
-            _write_manifest(partial, inputs, made_from, ranked.forgotten)
+        if manifest and manifest.age:
+            progress.message(f"{folder}: {manifest.age}, so it is prepared again")
+        with locked(folder), replacing_folder(folder, files=CORPUS_FILES, overwrite=True) as partial, writing(folder):
+            ranked = _write_ids(partial, source, workers=workers, progress=progress)
+            write_vocabulary(partial / WORDS, Vocabulary(ranked.words))
+            np.save(partial / COUNTS, ranked.counts)
+            _write_manifest(partial, source, fingerprint, ranked.forgotten)
     return read_corpus(folder, vocab_size=vocab_size, min_count=min_count)
 
 
-def _write_ids(
-    folder: Path, inputs: Inputs, numberer: Numberer, *, workers: int | None, progress: Progress | None
-) -> RankedWords:
-    """Cut all text and write the ids of its words: numbers as they come first, then their ids by frequency."""
-    total = inputs.bytes
-    first = inputs.vocabulary.words if inputs.vocabulary else (BOS, EOS, UNK)
-    lexicon = WordCounter(first, limit=inputs.settings.max_types)
-    cuts = number_pieces(iter_pieces(inputs), numberer, workers=workers, size=total)
+def find_source(
+    paths: Iterable[Path | str],
+    valid_paths: Iterable[Path | str],
+    vocabulary: Vocabulary | None,
+    settings: dict[str, Any],
+) -> CorpusSource:
+    """The files under the paths, without those to hold out; everything checked that can be before reading."""
+    if not 0 <= settings["valid_share"] < 1:
+        raise ConfigError(f"valid_share is {settings['valid_share']}: the share held out goes from 0 to below 1")
+    if vocabulary is not None:
+        vocabulary.check_training_order()
+    valid, found = (
+        open_texts(given, lines=settings["lines"], field=settings["field"]) for given in (valid_paths, paths)
+    )
+    held_out = {file.path.resolve() for file in valid}
+    train = [file for file in found if file.path.resolve() not in held_out]
+    if not train:
+        raise DataError(f"no files to train on{': all of them are held out' if valid else ''}: name some more")
+    return CorpusSource(train, valid, vocabulary, settings | ({"valid_share": 0.0} if valid else {}))
+
+
+def _divided(documents: Iterable[Document], share: float) -> Iterator[tuple[Document, int]]:
+    """Hold out a document when the share has fallen behind by half of it, and the last if none was until then."""
+    read = held = 0
+    last = None
+    for document in documents:
+        if last is not None:
+            size = len(last.text)
+            read += size
+            due = share > 0 and read * share - held >= size / 2
+            held += size if due else 0
+            yield last, VALID if due else TRAIN
+        last = document
+    if last is not None:
+        yield last, VALID if share and not held else TRAIN
+
+
+def _write_ids(folder: Path, source: CorpusSource, *, workers: int | None, progress: Progress) -> RankedWords:
+    """Tokenize all text and write the ids of its words: numbers as they come first, then their ids by frequency."""
+    total = total_bytes([*source.train, *source.valid])
+    first = source.vocabulary.words if source.vocabulary else (BOS, EOS, UNK)
+    counter = WordCounter(first, limit=source.settings["max_types"])
+    numberer = Numberer(source.settings["tokenizer"], split=source.settings["lines"] != "sentences")
+    numbered = number_pieces(source.pieces(), numberer, workers=workers, size=total)
     with ExitStack() as stack:
         files = [stack.enter_context((folder / name).open("wb")) for name in IDS]
-        stack.enter_context(closing(cuts))
-        for task, cut in cuts:
-            files[task.part].write(lexicon.add(cut.words, cut.ids, task.part).astype("<i4").tobytes())
-            if progress:
-                progress(task.position, total)
-    ranked = lexicon.ranked()
-    _check_not_empty(ranked.counts.sum(axis=1), inputs)
+        stack.enter_context(closing(numbered))
+        for piece, (words, ids) in numbered:
+            files[piece.part].write(counter.add(words, ids, piece.part).astype("<i4").tobytes())
+            progress.update("reading", piece.position, total, unit="bytes")
+    progress.message(f"read {total / 1e6:,.1f} MB of text")
+    ranked = counter.ranked()
+    _check_not_empty(ranked.counts.sum(axis=1), source)
     for name in IDS:
         _renumber(folder / name, ranked.ids)
     return ranked
 
 
-def _check_not_empty(sizes: NDArray[np.int64], inputs: Inputs) -> None:
-    where = ", ".join(file.name for file in inputs.train[:3]) + (" …" if len(inputs.train) > 3 else "")
+def _check_not_empty(sizes: NDArray[np.int64], source: CorpusSource) -> None:
+    where = ", ".join(file.name for file in source.train[:3]) + (" …" if len(source.train) > 3 else "")
     if not sizes.any():
         raise DataError(f"{where}: no words in the whole corpus: is it the right text?")
-    if not sizes[TRAIN] and not inputs.valid:
+    if not sizes[TRAIN] and not source.valid:
         raise DataError(f"{where}: one paragraph only, and it is held out: add text, or set valid_share to 0")
     if not sizes[TRAIN]:
         raise DataError(f"{where}: no words to train on: is it the right text?")
-    if not sizes[VALID] and inputs.valid:
-        raise DataError(f"{inputs.valid[0].name}: no words in the held-out text: is it the right text?")
+    if not sizes[VALID] and source.valid:
+        raise DataError(f"{source.valid[0].name}: no words in the held-out text: is it the right text?")
 
 
 def _renumber(path: Path, ids: NDArray[np.int32]) -> None:
@@ -116,65 +199,14 @@ def _renumber(path: Path, ids: NDArray[np.int32]) -> None:
             file.write(ids[np.frombuffer(chunk, dtype="<i4")].astype("<i4").tobytes())
 
 
-def _write_lexicon(folder: Path, ranked: RankedWords) -> None:
-    write_vocabulary(folder / WORDS, Vocabulary(ranked.words))
-    np.save(folder / COUNTS, ranked.counts)
-
-
-def _write_manifest(folder: Path, inputs: Inputs, made_from: str, forgotten: int) -> None:
-    manifest = {
-        "format": FORMAT,
-        "fingerprint": made_from,
-        "settings": asdict(inputs.settings),
-        "files": {"train": [file.name for file in inputs.train], "valid": [file.name for file in inputs.valid]},
-        "vocabulary": inputs.vocabulary and len(inputs.vocabulary),
-        "forgotten": forgotten,
-        "bytes": {name: (folder / name).stat().st_size for name in sorted(CORPUS_FILES - {MANIFEST})},
-    }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _new_folder(path: Path) -> Iterator[Path]:
-    """A folder to write into that takes its name when all went well, and else leaves nothing behind."""
-    path = path.resolve()
-    _check_ours(path)
-    _remove_leftovers(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        _move_folder(partial, path)
-    except OSError as error:
-        raise OutputError(f"{path}: the corpus cannot be written here: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _check_ours(path: Path) -> None:
-    if path.is_dir():
-        foreign = sorted({file.name for file in path.iterdir()} - CORPUS_FILES)
-        if foreign:
-            raise OutputError(f"{path} holds more than a corpus ({foreign[0]!r}), so it is not overwritten")
-    elif path.exists():
-        raise OutputError(f"{path} is a file: a corpus is written as a folder")
-
-
-def _remove_leftovers(path: Path) -> None:
-    """What runs that were killed have left behind."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.(partial|old)")
-    for other in path.parent.iterdir() if path.parent.is_dir() else ():
-        match = name.fullmatch(other.name)
-        if match and not _is_running_elsewhere(int(match[1])):
-            shutil.rmtree(other, ignore_errors=True)
-
-
-def _is_running_elsewhere(pid: int) -> bool:
-    if os.name != "posix":
-        return True  # there is no harmless way to ask
-    with suppress(PermissionError):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-    return pid != os.getpid()
+def _write_manifest(folder: Path, source: CorpusSource, fingerprint: str, forgotten: int) -> None:
+    manifest = Manifest(
+        format=FORMAT,
+        fingerprint=fingerprint,
+        bytes={name: (folder / name).stat().st_size for name in sorted(CORPUS_FILES - {MANIFEST})},
+        vocabulary=len(source.vocabulary) if source.vocabulary else None,
+        forgotten=forgotten,
+        settings=source.settings,
+        files={"train": [file.name for file in source.train], "valid": [file.name for file in source.valid]},
+    )
+    (folder / MANIFEST).write_bytes(as_json(manifest))

@@ -1,8 +1,8 @@
 """What training reads: the corpus as parallel streams of sentences, in both directions, shuffled every epoch.
 
-An epoch is a pure function of the seed and its number. The corpus is cut between sentences into blocks; the blocks are
-put in random order, and the sentences within each. This line of ids is cut into `batch` columns of equal length, and a
-chunk is the next `unroll` ids of each. The two directions are shuffled each on its own.
+An epoch is a pure function of the seed and its number. The corpus is divided between sentences into blocks; the blocks
+are put in random order, and the sentences within each. This line of ids is divided into `batch` columns of equal
+length, and a chunk is the next `unroll` ids of each. The two directions are shuffled each on its own.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.text.word_counts import BOS_ID, EOS_ID, UNK_ID
+from elmokit.text.numbering import BOS_ID, EOS_ID, UNK_ID
 
 LARGEST_BLOCK = 1 << 14  # ids
 SMALLEST_BLOCK = 1 << 10
-BLOCKS_A_COLUMN = 4  # in a corpus too small for the largest blocks
+BLOCKS_PER_COLUMN = 4  # in a corpus too small for the largest blocks
 ROWS_AT_ONCE = 1 << 10  # ids of each column that are put together at a time
 
 
@@ -59,7 +59,7 @@ class Streams:
         self.steps_per_epoch = -(-len(ids) // (batch * unroll))
         self.epoch = self.step = 0
         columns = np.arange(rank * batch // world, (rank + 1) * batch // world + 1) * len(ids) // batch  # (B + 1,)
-        size = min(LARGEST_BLOCK, max(SMALLEST_BLOCK, len(ids) // (batch * BLOCKS_A_COLUMN)))
+        size = min(LARGEST_BLOCK, max(SMALLEST_BLOCK, len(ids) // (batch * BLOCKS_PER_COLUMN)))
         plan = _Plan(ids, _block_bounds(ids, size), columns, unroll, vocab_size, seed)
         self._readers = (_Reader(plan, reverse=False), _Reader(plan, reverse=True))
 
@@ -139,26 +139,32 @@ class _Reader:
         self.plan, self.reverse = plan, reverse
         self.begin, self.end = (EOS_ID, BOS_ID) if reverse else (BOS_ID, EOS_ID)
         self.chunks = -(-ROWS_AT_ONCE // plan.unroll)
-        self.line = _Line(plan, epoch=0, reverse=reverse)
-        self.place = (-1, -1)
+        self.epoch = self.number = -1
         self.panel: Direction
 
     def read(self, epoch: int, step: int) -> Direction:
         """The chunk of that step."""
         number, within = divmod(step, self.chunks)
-        if self.place != (epoch, number):
-            self.place = (epoch, number)
-            self.panel = self._read_panel(epoch, number * self.chunks * self.plan.unroll)
+        if self.epoch != epoch:
+            self._begin_epoch(epoch)
+        if self.number != number:
+            self.number = number
+            self.panel = self._read_panel(number * self.chunks * self.plan.unroll)
         rows = slice(within * self.plan.unroll, (within + 1) * self.plan.unroll)
         inputs, targets, keep = self.panel
         return Direction(inputs[rows], targets[rows], keep[rows])
 
-    def _read_panel(self, epoch: int, first: int) -> Direction:
+    def _begin_epoch(self, epoch: int) -> None:
+        """All blocks of the corpus in a new order."""
+        self.epoch, self.number = epoch, -1
+        self.order = self._random().permutation(len(self.plan.blocks) - 1)
+        self.starts = np.concatenate([[0], np.diff(self.plan.blocks)[self.order].cumsum()])
+        self.shuffled: dict[int, NDArray[np.int32]] = {}
+
+    def _read_panel(self, first: int) -> Direction:
         """The rows of all columns from the first on; after its end a column goes on with empty sentences."""
-        if self.line.epoch != epoch:
-            self.line = _Line(self.plan, epoch=epoch, reverse=self.reverse)
         rows = np.arange(first, first + self.chunks * self.plan.unroll)  # (T,)
-        ids = self.line.read(self.plan.columns[:-1] + first, len(rows) + 1).T  # (T + 1, B)
+        ids = self._read_columns(self.plan.columns[:-1] + first, len(rows) + 1).T  # (T + 1, B)
         inputs, targets = ids[:-1].astype(np.int64, order="C"), ids[1:].astype(np.int64, order="C")  # (T, B)
         past = rows[:, None] >= np.diff(self.plan.columns)  # (T, B)
         targets[targets >= self.plan.vocab_size] = UNK_ID
@@ -168,36 +174,26 @@ class _Reader:
         keep = (inputs != self.begin) & (rows[:, None] > 0)
         return Direction(inputs, targets, keep)
 
-
-class _Line:
-    """All sentences of the corpus in the order of one epoch."""
-
-    def __init__(self, plan: _Plan, *, epoch: int, reverse: bool) -> None:
-        self.plan, self.epoch, self.reverse = plan, epoch, reverse
-        self.order = self._random().permutation(len(plan.blocks) - 1)
-        self.starts = np.concatenate([[0], np.diff(plan.blocks)[self.order].cumsum()])
-        self.shuffled: dict[int, NDArray[np.int32]] = {}
-
-    def read(self, starts: NDArray[np.int64], length: int) -> NDArray[np.int32]:
-        """So many ids from each of the places on, zeros after the end, (places, length)."""
-        rows = np.zeros((len(starts), length), dtype=np.int32)
+    def _read_columns(self, starts: NDArray[np.int64], length: int) -> NDArray[np.int32]:
+        """So many ids from each start on, zeros after the end, (starts, length)."""
+        columns = np.zeros((len(starts), length), dtype=np.int32)
         before, self.shuffled = self.shuffled, {}
-        for row, start in zip(rows, starts.tolist(), strict=True):
-            self._fill(row, start, before)
-        return rows
+        for column, start in zip(columns, starts.tolist(), strict=True):
+            self._fill(column, start, before)
+        return columns
 
-    def _fill(self, row: NDArray[np.int32], start: int, before: dict[int, NDArray[np.int32]]) -> None:
+    def _fill(self, column: NDArray[np.int32], start: int, before: dict[int, NDArray[np.int32]]) -> None:
         """Copy from one block after another, shuffled before or now."""
-        place = int(np.searchsorted(self.starts, start, side="right")) - 1
+        rank = int(np.searchsorted(self.starts, start, side="right")) - 1
         filled = 0
-        while filled < len(row) and place < len(self.order):
-            if place not in self.shuffled:
-                self.shuffled[place] = before[place] if place in before else self._shuffle(int(self.order[place]))
-            skipped = start + filled - int(self.starts[place])
-            piece = self.shuffled[place][skipped : skipped + len(row) - filled]
-            row[filled : filled + len(piece)] = piece
+        while filled < len(column) and rank < len(self.order):
+            if rank not in self.shuffled:
+                self.shuffled[rank] = before[rank] if rank in before else self._shuffle(int(self.order[rank]))
+            skipped = start + filled - int(self.starts[rank])
+            piece = self.shuffled[rank][skipped : skipped + len(column) - filled]
+            column[filled : filled + len(piece)] = piece
             filled += len(piece)
-            place += 1
+            rank += 1
 
     def _shuffle(self, block: int) -> NDArray[np.int32]:
         """The sentences of a block in random order, each from its end to its beginning if reversed."""

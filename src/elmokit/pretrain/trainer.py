@@ -9,8 +9,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import ModelConfig
-from elmokit.errors import ElmoError
+from elmokit.errors import ConfigError, ElmoError
 from elmokit.model.bilm import State
 from elmokit.model.language_model import LanguageModel, Step
 from elmokit.model.threads import keep_freed_memory
@@ -22,7 +23,7 @@ from elmokit.text.words import WordEncoder, WordIds
 
 
 @dataclass(frozen=True)
-class Progress:
+class StepResult:
     """What a step did."""
 
     step: int
@@ -42,6 +43,22 @@ def model_config(recipe: Recipe, corpus: Corpus) -> ModelConfig:
         characters = replace(characters, characters=corpus.characters())
     words = model.words and replace(model.words, size=size)
     return replace(model, characters=characters, words=words, softmax=replace(model.softmax, size=size))
+
+
+def new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> LanguageModel:
+    """A model of random weights, or of those of another; where its vocabulary has grown, new words' rows are random."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(recipe.training.seed)
+        model = LanguageModel(model_config(recipe, corpus))
+        for name, weight in model.weights().items():
+            old = start.weights.get(name) if start else None
+            if old is None:
+                continue  # a softmax that the other model lacks
+            if old.shape[1:] != weight.shape[1:] or len(old) > len(weight):
+                shapes = f"{tuple(old.shape)} in the model and {tuple(weight.shape)} in the recipe"
+                raise ConfigError(f"'{name}' is {shapes}")
+            weight[: len(old)] = old
+    return model
 
 
 class Trainer:
@@ -69,10 +86,9 @@ class Trainer:
 
     @property
     def tokens(self) -> int:
-        """Tokens read so far."""
         return self.step * self.settings.batch * self.settings.unroll
 
-    def advance(self) -> Progress:
+    def advance(self) -> StepResult:
         """Read on, and learn from it."""
         self.model.bilm.requires_grad_(self.step >= self.head_steps)
         self.optimizer.zero_grad()
@@ -91,19 +107,21 @@ class Trainer:
             group["lr"] = rate
         self.optimizer.step()
         self.step += self.settings.accumulate
-        return Progress(self.step, self.tokens, loss / max(1, targets), rate)
+        return StepResult(self.step, self.tokens, loss / max(1, targets), rate)
 
     def accumulate_gradients(self) -> tuple[float, int]:
         """Add the next chunk's gradients to the weights'; its summed loss and the number of its targets."""
         settings, number = self.settings, self.streams.total_steps
         chunk = next(self.streams)
         inputs = np.stack([chunk.forward.inputs, chunk.backward.inputs])  # (2, T, B)
-        words, places = np.unique(inputs, return_inverse=True)
-        places = places.reshape(inputs.shape)
+        words, indices = np.unique(inputs, return_inverse=True)
+        indices = indices.reshape(inputs.shape)
         autocast = settings.autocast == "bf16"
         with torch.autocast(self.state.h.device.type, torch.bfloat16, enabled=autocast):
             vectors = self.model.bilm.tokens(*self._read(words)).to(self.state.h.dtype)  # (U, P)
-        forward, backward = (self._step(way, number, chunk[way], places[way]) for way in range(2))
+        forward, backward = (
+            self._step(number, direction, chunk[direction], indices[direction]) for direction in (0, 1)
+        )
         scale = 0.5 * settings.gradient_scale / (settings.batch * settings.unroll * settings.accumulate)
         results, self.state = self.model.backpropagate(
             vectors, (forward, backward), self.state, dropout=settings.dropout, scale=scale, autocast=autocast
@@ -114,14 +132,14 @@ class Trainer:
         ids = WordIds(*(None if part is None else part[words] for part in self.table))
         return as_tensors(ids, next(self.model.parameters()).device)
 
-    def _step(self, way: int, number: int, read: Direction, places: Any) -> Step:
+    def _step(self, number: int, direction: int, read: Direction, indices: Any) -> Step:
         """What a direction reads; all randomness follows from the settings' seed and the number of the step."""
         device = next(self.model.parameters()).device
         keep = torch.from_numpy(read.keep).to(device) if self.settings.reset == "sentence" else None
         targets = torch.from_numpy(read.targets).to(device)
-        seed = (self.settings.seed, number, way)
+        seed = (self.settings.seed, number, direction)
         dropout, samples = _generator(*seed, 1 + self.rank), _generator(*seed, 0)
-        return Step(torch.from_numpy(places).to(device), targets, keep, dropout, samples)
+        return Step(torch.from_numpy(indices).to(device), targets, keep, dropout, samples)
 
     def _sum_over_processes(self, loss: float, targets: float) -> tuple[float, float]:
         """Add up gradients, losses and targets of all processes, so that each goes on with the whole batch's."""
@@ -137,7 +155,7 @@ class Trainer:
         return totals[0].item(), totals[1].item()
 
     def learning_rate(self) -> float:
-        """Rises in a line, then falls as the settings say."""
+        """Rises in a straight line, then falls as the settings say."""
         settings = self.settings
         rising = min(1.0, (self.step + 1) / max(1, settings.warmup))
         left = max(0.0, 1 - self.step / self.total_steps)
@@ -164,7 +182,6 @@ class Trainer:
         return torch.cat(parts, dim=2)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
         with torch.no_grad():
             for name, weight in self.model.weights().items():
                 weight.copy_(state["weights"][name])

@@ -1,31 +1,38 @@
 """How often words stand near each other: counted in bounded memory, in as many threads as are asked for.
 
 Pairs of frequent words are counted in a table, as most pairs of a text are such; the others are gathered in a buffer,
-which is sorted, summed and put aside as a run on disk whenever it is full. The runs are merged in the end. Counts are
+which is sorted, summed and put aside on disk whenever it is full. What was put aside is merged in the end. Counts are
 whole numbers of a unit that every 1/distance is a multiple of, so they are exact in whatever order they are added up.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import ConfigError
+from elmokit.progress import SILENCE, Progress
 from elmokit.static.corpus import Text
-from elmokit.static.kernels import Ints, compiled, count_pairs, sum_sorted
-from elmokit.static.runs import Run, merged, write_run
-from elmokit.static.threads import Progress, run_together
+from elmokit.static.kernels import Ints, compiled, count_pairs, run_together, sum_sorted
 
 Records = NDArray[np.void]
 RECORD = np.dtype([("row", "<i4"), ("column", "<i4"), ("count", "<f4")])
 LAST_EXACT = 22  # beyond this distance the least common multiple grows too large, and 1/distance is rounded to a unit
 MOST_FILES = 500
 STEP = 1 << 20  # words, or cells, at a time
+
+
+class SortedSums(NamedTuple):
+    """Pairs in order, each once, and their sums; the pair (i, j) of V words is the number i * V + j."""
+
+    pairs: Ints
+    sums: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,37 +56,36 @@ class Cooccurrences:
 
 def count_cooccurrences(
     text: Text,
-    folder: Path,
     *,
     window: int = 10,
     symmetric: bool = True,
     memory_mb: float = 1000,
     threads: int = 1,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Progress = SILENCE,
 ) -> Cooccurrences:
     """X_ij, the sum of 1/distance over every j that stands at most a window after i, or if symmetric on either side.
 
-    It lies in files in the folder, in an order that the seed decides. `progress` is told the words done and in all.
+    It lies in files in the text's folder, in an order that the seed decides.
     """
-    words = len(text.words)
+    words, tokens = len(text.words), len(text.ids)
     if words**2 * window >= 2**63:
         raise ConfigError(f"{words:,} words with a window of {window} are too many to number their pairs")
     memory = int(memory_mb * 1e6)
     layout = Layout.fitting(words, memory // (4 * 8 * threads), symmetric=symmetric)
     room = memory // (2 * 16 * threads)
-    counters = [Counter(layout, window, room, folder / f"run-{number}") for number in range(threads)]
-    bounds = [0, *(text.line_end(len(text.ids) * number // threads) for number in range(1, threads)), len(text.ids)]
+    counters = [Counter(layout, window, room, text.folder / f"sums-{number}") for number in range(threads)]
+    bounds = [0, *(text.line_end(tokens * number // threads) for number in range(1, threads)), tokens]
     jobs = [counter.count(text.ids, bounds[n], bounds[n + 1]) for n, counter in enumerate(counters)]
-    run_together(jobs, len(text.ids), progress)
+    run_together(jobs, lambda done: progress.update("counting", done, tokens, unit="words"))
     for counter in counters[1:]:
         counters[0].table += counter.table
-    runs = [run for counter in counters for run in counter.runs]
-    stored = int(np.count_nonzero(counters[0].table)) + sum(len(run.pairs) for run in runs)
-    sums = chain(layout.read(counters[0].table), merged(runs, memory // (4 * 48)))
-    records = (_records(run, words, counters[0].unit, symmetric=symmetric) for run in sums)
-    buckets = min(1 + stored * 32 // memory, MOST_FILES)  # shuffling takes 32 bytes a record
-    return Cooccurrences(_shuffled(records, folder, buckets, seed), words, symmetric)
+    aside = [sums for counter in counters for sums in counter.aside]
+    stored = int(np.count_nonzero(counters[0].table)) + sum(len(sums.pairs) for sums in aside)
+    merged = chain(layout.read(counters[0].table), merge_sums(aside, memory // (4 * 48)))
+    records = (_records(sums, words, counters[0].unit, symmetric=symmetric) for sums in merged)
+    buckets = min(1 + stored * 32 // memory, MOST_FILES)  # shuffling takes 32 bytes per record
+    return Cooccurrences(_shuffled(records, text.folder, buckets, seed), words, symmetric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +111,14 @@ class Layout:
         first = np.arange(words) if symmetric else np.zeros(words, dtype=np.int64)
         return cls(symmetric, np.cumsum(lengths) - lengths - first, first + lengths)
 
-    @property
-    def cells(self) -> int:
-        """Cells of the table."""
-        return int(self.rows[-1] + self.columns[-1])
-
-    def read(self, table: Ints) -> Iterator[Run]:
+    def read(self, table: Ints) -> Iterator[SortedSums]:
         """The sums of a table that are not 0."""
         words = len(self.rows)
         starts = self.rows + np.arange(words) if self.symmetric else self.rows
         for start in range(0, len(table), STEP):
             cells = np.flatnonzero(table[start : start + STEP]) + start
             rows = np.searchsorted(starts, cells, side="right") - 1
-            yield Run(rows * words + cells - self.rows[rows], table[cells])
+            yield SortedSums(rows * words + cells - self.rows[rows], table[cells])
 
 
 def _row_lengths(words: int, product: int, *, symmetric: bool) -> Ints:
@@ -133,8 +134,8 @@ class Counter:
         self.layout, self.window, self.room, self.path = layout, window, max(room, 2 * window), path
         self.unit = math.lcm(*range(1, min(window, LAST_EXACT) + 1))
         self.weights = np.array([0, *(round(self.unit / distance) for distance in range(1, window + 1))])
-        self.table = np.zeros(layout.cells, dtype=np.int64)
-        self.runs: list[Run] = []
+        self.table = np.zeros(int(layout.rows[-1] + layout.columns[-1]), dtype=np.int64)
+        self.aside: list[SortedSums] = []
 
     def count(self, ids: NDArray[np.int32], begin: int, end: int) -> Iterator[int]:
         """Count the words from begin to end, and say now and then how many are done."""
@@ -156,16 +157,40 @@ class Counter:
         buffer.sort()
         sums = np.empty(len(buffer), dtype=np.int64)
         length = compiled(sum_sorted)(buffer, self.weights, sums)
-        path = self.path.with_name(f"{self.path.name}-{len(self.runs)}")
-        self.runs.append(write_run(path, Run(buffer[:length], sums[:length])))
+        paths = [self.path.with_name(f"{self.path.name}-{len(self.aside)}.{kind}") for kind in SortedSums._fields]
+        for path, numbers in zip(paths, (buffer[:length], sums[:length]), strict=True):
+            numbers.tofile(path)
+        self.aside.append(SortedSums(*(np.memmap(path, dtype=np.int64, mode="r") for path in paths)))
 
 
-def _records(run: Run, words: int, unit: int, *, symmetric: bool) -> Records:
-    records = np.empty(len(run.pairs), dtype=RECORD)
-    rows, columns = np.divmod(run.pairs, words)
+def merge_sums(parts: Sequence[SortedSums], items: int) -> Iterator[SortedSums]:
+    """All parts in one, in stretches of about so many items."""
+    starts = [0] * len(parts)
+    for bound in _bounds(parts, items) if parts else []:
+        ends = [int(np.searchsorted(part.pairs, bound)) for part in parts]
+        found = [(part.pairs[a:b], part.sums[a:b]) for part, a, b in zip(parts, starts, ends, strict=True)]
+        pairs, sums = (np.concatenate(numbers) for numbers in zip(*found, strict=True))
+        order = np.argsort(pairs, kind="stable")  # timsort, which finds the sorted parts and merges them
+        pairs = pairs[order]
+        firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        yield SortedSums(pairs[firsts], np.add.reduceat(sums[order], firsts))
+        starts = ends
+
+
+def _bounds(parts: Sequence[SortedSums], items: int) -> list[int]:
+    """Pairs that divide all parts into stretches of about so many items; the last one is beyond them all."""
+    step = max(1, items // (2 * len(parts)))
+    samples = np.sort(np.concatenate([part.pairs[::step] for part in parts]))
+    last = max(int(part.pairs[-1]) for part in parts) + 1
+    return [*np.unique(samples[2 * len(parts) :: 2 * len(parts)]).tolist(), last]
+
+
+def _records(sums: SortedSums, words: int, unit: int, *, symmetric: bool) -> Records:
+    records = np.empty(len(sums.pairs), dtype=RECORD)
+    rows, columns = np.divmod(sums.pairs, words)
     records["row"], records["column"] = rows, columns
     # A word near itself is met in both orders.
-    records["count"] = np.where((rows == columns) & symmetric, 2 * run.sums, run.sums) / unit
+    records["count"] = np.where((rows == columns) & symmetric, 2 * sums.sums, sums.sums) / unit
     return records
 
 

@@ -1,6 +1,6 @@
 """Text files → the ids of their words, on disk: what counting and training read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import DataError, OutputError
+from elmokit.progress import SILENCE, Progress
 from elmokit.static.settings import TextSettings
-from elmokit.static.threads import Progress
-from elmokit.text.documents import TextFile, iter_documents, open_texts, total_bytes
-from elmokit.text.numbering import Numberer, Piece, number_pieces
+from elmokit.text.documents import iter_documents, open_texts, total_bytes
+from elmokit.text.numbering import EOS_ID, SPECIAL_IDS, TRAIN, Numberer, Piece, RankedWords, WordCounter, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK
-from elmokit.text.word_counts import EOS_ID, SPECIAL_IDS, TRAIN, RankedWords, WordCounter
 
 END = -1
 MOST_WORDS = 5_000_000  # distinct; beyond them the rarest are forgotten
@@ -31,7 +30,9 @@ class Text:
     counts: NDArray[np.int64]
     """(V,): how often each occurs."""
     ids: NDArray[np.int32]
-    """The place of each word in the vocabulary, other words left out, and −1 after each line or sentence."""
+    """The index of each word in the vocabulary, other words left out, and −1 after each line or sentence."""
+    folder: Path
+    """Where the ids lie, and where there is room for other temporary files."""
 
     @property
     def tokens(self) -> int:
@@ -41,17 +42,12 @@ class Text:
     def sentences(self) -> Iterator[list[str]]:
         """The words of each line or sentence."""
         words = np.array([*self.words, ""], dtype=object)
-        for start, end in self._chunks():
-            ids = self.ids[start:end]
-            for line in np.split(ids, np.flatnonzero(ids == END) + 1)[:-1]:
-                yield words[line[:-1]].tolist()
-
-    def _chunks(self) -> Iterator[tuple[int, int]]:
-        """Stretches that end with a line, however long that is."""
         start = 0
         while start < len(self.ids):
             end = self.line_end(start + CHUNK)
-            yield start, end
+            ids = self.ids[start:end]
+            for line in np.split(ids, np.flatnonzero(ids == END) + 1)[:-1]:
+                yield words[line[:-1]].tolist()
             start = end
 
     def line_end(self, position: int) -> int:
@@ -65,71 +61,72 @@ class Text:
 
 
 @contextmanager
-def work_folder() -> Iterator[Path]:
-    """A folder for temporary files, where the system keeps such."""
+def open_text(
+    paths: Iterable[Path | str],
+    settings: TextSettings = TextSettings(),  # noqa: B008
+    *,
+    workers: int | None = None,
+    progress: Progress = SILENCE,
+) -> Iterator[Text]:
+    """The text of these files, tokenized and numbered, in temporary files that go with it."""
     try:
         with TemporaryDirectory(prefix="elmokit-") as folder:
-            yield Path(folder)
+            yield read_text(paths, Path(folder), settings, workers=workers, progress=progress)
     except OSError as error:
         raise OutputError(f"temporary files cannot be written: {error}: set TMPDIR to a folder with room") from error
 
 
 def read_text(
-    paths: Sequence[Path],
+    paths: Iterable[Path | str],
     folder: Path,
     settings: TextSettings,
     *,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress = SILENCE,
 ) -> Text:
-    """The text of these files, cut and numbered, with its ids in a file in the folder.
+    """The text of these files, tokenized and numbered, with its ids in a file in the folder.
 
-    As many processes as there are cores cut it, unless their number is given, and fewer if it is small. `progress` is
-    told the bytes done and the bytes in all.
+    As many processes as there are cores tokenize it, unless their number is given, and fewer if it is small.
     """
     files = open_texts(paths, lines=settings.lines, field=settings.field)
     total = total_bytes(files)
-    lexicon = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS)
-    tasks = (Piece(text, TRAIN, position) for text, _, position in iter_documents(files))
-    cuts = number_pieces(tasks, Numberer(settings.tokenizer, settings.split), workers=workers, size=total)
-    with (folder / "numbers").open("wb") as numbers, closing(cuts):
-        for task, cut in cuts:
-            words = [word.lower() for word in cut.words] if settings.lower_case else cut.words
-            numbers.write(lexicon.add(words, cut.ids, TRAIN).tobytes())
-            if progress:
-                progress(task.position, total)
-    ranked = lexicon.ranked()
-    kept = _vocabulary(ranked, settings, files)
+    counter = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS)
+    pieces = (Piece(text, TRAIN, position) for text, _, position in iter_documents(files))
+    numbered = number_pieces(pieces, Numberer(settings.tokenizer, settings.split), workers=workers, size=total)
+    with (folder / "numbers").open("wb") as numbers, closing(numbered):
+        for piece, (found, ids) in numbered:
+            words = [word.lower() for word in found] if settings.lower_case else found
+            numbers.write(counter.add(words, ids, TRAIN).tobytes())
+            progress.update("reading", piece.position, total, unit="bytes")
+    ranked = counter.ranked()
+    kept = _vocabulary(ranked, settings, files[0].name if files else "no files")
     _write_ids(folder, ranked, kept)
-    return Text(
-        tuple(ranked.words[number] for number in kept),
-        ranked.counts[TRAIN, kept],
-        np.memmap(folder / "ids", dtype=np.int32, mode="r"),
-    )
+    vocabulary = tuple(ranked.words[number] for number in kept)
+    text = Text(vocabulary, ranked.counts[TRAIN, kept], np.memmap(folder / "ids", dtype=np.int32, mode="r"), folder)
+    progress.message(f"{text.tokens:,} tokens, {len(vocabulary):,} words")
+    return text
 
 
-def _vocabulary(ranked: RankedWords, settings: TextSettings, files: Sequence[TextFile]) -> list[int]:
+def _vocabulary(ranked: RankedWords, settings: TextSettings, name: str) -> list[int]:
     """The ids of the words that have vectors."""
     counts = ranked.counts[TRAIN]
     first = len(SPECIAL_IDS)
     frequent = range(first, first + int(np.count_nonzero(counts[first:] >= settings.min_count)))
     kept = [number for number in frequent if settings.punctuation or any(map(str.isalnum, ranked.words[number]))]
     if not kept:
-        found = (
-            f"the most frequent one occurs {counts[first]} times" if len(counts) > first else "there are none at all"
-        )
-        raise DataError(f"{files[0].name}: no word occurs {settings.min_count} times: {found}")
+        most = f"the most frequent one occurs {counts[first]} times" if len(counts) > first else "there are none at all"
+        raise DataError(f"{name}: no word occurs {settings.min_count} times: {most}")
     return kept[: settings.vocab_size]
 
 
 def _write_ids(folder: Path, ranked: RankedWords, kept: Sequence[int]) -> None:
     """Number the words of the vocabulary from 0 and leave out all others."""
     left_out = END - 1
-    places = np.full(len(ranked.words), left_out, dtype=np.int32)
-    places[kept] = np.arange(len(kept))
-    places[EOS_ID] = END
+    indices = np.full(len(ranked.words), left_out, dtype=np.int32)
+    indices[kept] = np.arange(len(kept))
+    indices[EOS_ID] = END
     with (folder / "numbers").open("rb") as numbers, (folder / "ids").open("wb") as file:
         while chunk := numbers.read(4 * CHUNK):
-            found = places[ranked.ids[np.frombuffer(chunk, dtype=np.int32)]]
+            found = indices[ranked.ids[np.frombuffer(chunk, dtype=np.int32)]]
             file.write(found[found != left_out].tobytes())
     (folder / "numbers").unlink()

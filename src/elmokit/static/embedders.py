@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.static.files import read_blocks, read_vectors, write_vectors
+from elmokit.static.files import Identity, read_blocks, read_vectors, write_vectors
 from elmokit.text.inputs import tokenized
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -19,13 +19,17 @@ class StaticVectors:
     With `lower_case` a word that is not among them has the vector of its lower-case form.
     """
 
+    layer_count = 1
+
     def __init__(
         self, words: Sequence[str], vectors: Vectors, *, lower_case: bool = False, tokenizer: str = "words"
     ) -> None:
         if vectors.ndim != 2 or len(vectors) != len(words):
             raise DataError(f"{len(words):,} words, but vectors of shape {vectors.shape}: expected a row for each word")
         self.lookup = Lookup(words, lower_case=lower_case)
+        self.words = self.lookup.words
         self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)  # (V, D)
+        self.width = int(vectors.shape[1])
         self.tokenizer = get_tokenizer(tokenizer)
 
     @classmethod
@@ -37,45 +41,34 @@ class StaticVectors:
         """Write a file in the format of its ending; text without `header` is GloVe's."""
         write_vectors(Path(path), self.words, self.vectors, header=header)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words, in the order of their vectors."""
-        return self.lookup.words
-
-    @property
-    def width(self) -> int:
-        """Width of a vector."""
-        return int(self.vectors.shape[1])
-
-    @property
-    def layer_count(self) -> int:
-        """One."""
-        return 1
-
     def __contains__(self, word: str) -> bool:
         return self.lookup.row(word) >= 0
 
     def vectors_of(self, words: Sequence[str]) -> Vectors:
-        """A vector a word, (words, width); zeros for a word that is not among ours."""
+        """One vector per word, (words, width); zeros for a word that is not among ours."""
         rows = self.lookup.rows(words)
         found = self.vectors[rows]  # (T, D)
         found[rows < 0] = 0
         return found
 
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
-        """One array a sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
+        """One array per sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
         _check_layers(layers)
         return [_layered(self.vectors_of(tokens), layers) for tokens in tokenized(sentences, self.tokenizer)]
 
 
 class OneHot:
-    """A vector as wide as the vocabulary with a 1 at the word's place; zeros for a word that is not in it.
+    """A vector as wide as the vocabulary with a 1 at the word's index; zeros for a word that is not in it.
 
-    It is kept as the places alone; `embed` writes the vectors out, `places` does not.
+    It is kept as the indices alone; `embed` writes the vectors out, `indices` does not.
     """
+
+    layer_count = 1
 
     def __init__(self, words: Sequence[str], *, lower_case: bool = False, tokenizer: str = "words") -> None:
         self.lookup = Lookup(words, lower_case=lower_case)
+        self.words = self.lookup.words
+        self.width = len(self.words)
         self.tokenizer = get_tokenizer(tokenizer)
 
     @classmethod
@@ -84,7 +77,9 @@ class OneHot:
         words: list[str] = []
         width = 0
         for block in read_blocks(Path(path).expanduser()):
-            if not _is_one_hot(block.vectors, len(words)):
+            # The rows of the identity from here on.
+            ones = (np.diagonal(block.vectors, len(words)) == 1).sum()
+            if not ones == len(block.vectors) == np.count_nonzero(block.vectors):
                 raise DataError(f"{path}: the vectors from the word {block.words[0]!r} on are not one-hot")
             words += block.words
             width = block.vectors.shape[1]
@@ -94,37 +89,25 @@ class OneHot:
 
     def save(self, path: str | Path, *, header: bool = True) -> None:
         """Write a file in the format of its ending; all but .safetensors write every zero."""
-        write_vectors(Path(path), self.words, None, header=header)
+        write_vectors(Path(path), self.words, Identity(self.width), header=header)
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words, in the order of their places."""
-        return self.lookup.words
-
-    @property
-    def width(self) -> int:
-        """Width of a vector: the words of the vocabulary."""
-        return len(self.words)
-
-    @property
-    def layer_count(self) -> int:
-        """One."""
-        return 1
-
-    def places(self, sentences: Iterable[Sentence]) -> list[NDArray[np.int64]]:
-        """Where the 1 stands, one array a sentence, (tokens,); −1 for a word that is not in the vocabulary."""
+    def indices(self, sentences: Iterable[Sentence]) -> list[NDArray[np.int64]]:
+        """Where the 1 stands, one array per sentence, (tokens,); −1 for a word that is not in the vocabulary."""
         return [self.lookup.rows(tokens) for tokens in tokenized(sentences, self.tokenizer)]
 
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
-        """One array a sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
+        """One array per sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
         _check_layers(layers)
-        return [_layered(self._written_out(places), layers) for places in self.places(sentences)]
+        return [_layered(self._written_out(indices), layers) for indices in self.indices(sentences)]
 
-    def _written_out(self, places: NDArray[np.int64]) -> Vectors:
-        vectors = np.zeros((len(places), self.width), dtype=np.float32)  # (T, V)
-        known = places >= 0
-        vectors[np.flatnonzero(known), places[known]] = 1
+    def _written_out(self, indices: NDArray[np.int64]) -> Vectors:
+        vectors = np.zeros((len(indices), self.width), dtype=np.float32)  # (T, V)
+        known = indices >= 0
+        vectors[np.flatnonzero(known), indices[known]] = 1
         return vectors
+
+
+load = StaticVectors.load
 
 
 class Lookup:
@@ -154,8 +137,3 @@ def _check_layers(layers: Layers) -> None:
 
 def _layered(vectors: Vectors, layers: Layers) -> Vectors:
     return vectors[None] if layers == "all" else vectors
-
-
-def _is_one_hot(vectors: Vectors, first: int) -> bool:
-    """Whether these are the rows of the identity from the first on."""
-    return bool((np.diagonal(vectors, first) == 1).sum() == len(vectors) == np.count_nonzero(vectors))

@@ -6,19 +6,18 @@ two steps, (i, j) and (j, i). Threads share the weights without locks.
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from elmokit.embedder import Vectors
 from elmokit.errors import ConfigError, DataError
+from elmokit.progress import SILENCE, Progress
 from elmokit.static.cooccurrence import Cooccurrences, Records, count_cooccurrences
 from elmokit.static.corpus import Text
 from elmokit.static.embedders import StaticVectors
-from elmokit.static.kernels import adagrad, compiled, weighted_squares
+from elmokit.static.kernels import adagrad, compiled, run_together, weighted_squares
 from elmokit.static.settings import GloveSettings
-from elmokit.static.threads import Progress, run_together
 
 CHUNK = 1 << 15  # records that stay together while their order changes from epoch to epoch
 LANES = 8  # numbers a wide register holds; vectors are filled up with zeros, which stay zeros
@@ -61,13 +60,18 @@ class Glove:
         """b and c, (2, V)."""
         return self.state[:, :, 0, -1]
 
-    def train(self, *, progress: Progress | None = None) -> Epoch:
-        """One pass over all records; `progress` is told the records done and in all."""
+    def train(self, *, progress: Progress = SILENCE) -> Epoch:
+        """One pass over all records."""
         kernel, settings = compiled(adagrad), self.settings
         options = self.cooccurrences.symmetric, settings.x_max, settings.alpha, settings.learning_rate
         order = np.random.default_rng((settings.seed, self.epochs)).permutation(len(self.chunks))
         chunks = [self.chunks[number] for number in order]
-        met = self._over(chunks, lambda chunk: kernel(chunk, self.state, *options), progress)
+        records, before = sum(map(len, chunks)), self.epochs
+
+        def report(done: int) -> None:
+            progress.update("training", before * records + done, settings.epochs * records, unit="records")
+
+        met = self._over(chunks, lambda chunk: kernel(chunk, self.state, *options), report)
         self.epochs += 1
         return Epoch(self.epochs, self.loss(), met / self.pairs)
 
@@ -75,14 +79,16 @@ class Glove:
         """J of the weights as they are."""
         kernel, settings = compiled(weighted_squares), self.settings
         options = self.cooccurrences.symmetric, settings.x_max, settings.alpha
-        return self._over(self.chunks, lambda chunk: kernel(chunk, self.state, *options), None)
+        return self._over(self.chunks, lambda chunk: kernel(chunk, self.state, *options))
 
     def vectors(self) -> Vectors:
         """v + u, or v alone."""
         v, u = self.vectors_and_contexts
         return np.array(v + u if self.settings.add_contexts else v)
 
-    def _over(self, chunks: list[Records], work: Callable[[Records], float], progress: Progress | None) -> float:
+    def _over(
+        self, chunks: list[Records], work: Callable[[Records], float], report: Callable[[int], None] | None = None
+    ) -> float:
         """The sum of what the work gives for all chunks, which the threads share."""
         threads = self.settings.threads
         sums = [0.0] * threads
@@ -94,45 +100,32 @@ class Glove:
                 done += len(chunk)
                 yield done
 
-        run_together([job(number) for number in range(threads)], sum(map(len, chunks)), progress)
+        run_together([job(number) for number in range(threads)], report)
         return sum(sums)
 
 
 def train_glove(
     text: Text,
-    folder: Path,
-    settings: GloveSettings,
+    settings: GloveSettings = GloveSettings(),  # noqa: B008
     *,
-    report: Callable[[Epoch], None] | None = None,
-    stage: Callable[[str], Progress] | None = None,
+    progress: Progress = SILENCE,
 ) -> StaticVectors:
-    """Count the text and train on the counts, with temporary files in the folder.
-
-    `report` is told of every epoch; `stage` is told what is done next and gives what is to be told how far it is.
-    """
+    """Count the text and train on the counts; the loss of every epoch is reported."""
     cooccurrences = count_cooccurrences(
         text,
-        folder,
         window=settings.window,
         symmetric=settings.symmetric,
         memory_mb=settings.memory_mb,
         threads=settings.threads,
         seed=settings.seed,
-        progress=stage("counting") if stage else None,
+        progress=progress,
     )
     if not cooccurrences.parts:
         raise DataError("no two words of the vocabulary stand near each other: is every line one word?")
     glove = Glove(cooccurrences, settings)
-    progress = stage("training") if stage else None
-    for before in range(settings.epochs):
-        epoch = glove.train(progress=progress and _part(progress, before, settings.epochs))
+    for _ in range(settings.epochs):
+        epoch = glove.train(progress=progress)
         if not np.isfinite(epoch.loss):
             raise ConfigError(f"training diverged in epoch {epoch.number}: lower learning_rate")
-        if report:
-            report(epoch)
+        progress.message(f"epoch {epoch.number}: J {epoch.loss:,.1f}, mean cost on the way {epoch.cost:.6f}")
     return StaticVectors(text.words, glove.vectors())
-
-
-def _part(progress: Progress, before: int, parts: int) -> Progress:
-    """The progress within one of so many equal parts, after those before it."""
-    return lambda done, total: progress(before * total + done, parts * total)

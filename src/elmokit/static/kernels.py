@@ -4,8 +4,10 @@ They let go of the interpreter's lock, so that threads run them side by side.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Event
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -31,6 +33,29 @@ def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", numba.njit(kernel, nogil=True, fastmath=REORDERED, error_model="numpy"))
 
 
+def run_together(jobs: Sequence[Iterable[int]], report: Callable[[int], None] | None) -> None:
+    """Go through all jobs at once, a thread each; a job says after each step how far it is, and the sum is reported.
+
+    An error in one, or Ctrl-C, stops the others after their step.
+    """
+    stop, done = Event(), [0] * len(jobs)
+
+    def run(number: int) -> None:
+        for steps in jobs[number]:
+            done[number] = steps
+            if stop.is_set():
+                return
+            if report:
+                report(sum(done))
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        try:
+            list(pool.map(run, range(len(jobs))))
+        except BaseException:
+            stop.set()
+            raise
+
+
 def count_pairs(
     ids: NDArray[np.int32],
     begin: int,
@@ -50,16 +75,16 @@ def count_pairs(
     """
     window, words = len(weights) - 1, len(columns)
     used = 0
-    for place in range(begin, end):
+    for index in range(begin, end):
         if used + window > len(buffer):
-            return place, used
-        second = np.int64(ids[place])
+            return index, used
+        second = np.int64(ids[index])
         if second < 0:
             continue
         for distance in range(1, window + 1):
-            if place < distance:
+            if index < distance:
                 break
-            first = np.int64(ids[place - distance])
+            first = np.int64(ids[index - distance])
             if first < 0:
                 break
             i, j = (second, first) if symmetric and second < first else (first, second)

@@ -1,19 +1,17 @@
 """How static vectors are trained; a field's docstring is the command line's help."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from elmokit.config import TokenizerName
-from elmokit.errors import ConfigError
+from elmokit.config import TokenizerName, check_above_zero, check_at_least
 from elmokit.text.layout import Lines
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
-    """How text is cut, and which of its words have vectors."""
+    """How text is read, and which of its words have vectors."""
 
     tokenizer: TokenizerName = "words"
-    """How text is cut into tokens."""
+    """How text is split into tokens."""
     lower_case: bool = False
     """Lower-case every word."""
     punctuation: bool = True
@@ -31,7 +29,7 @@ class TextSettings:
     """Where the text stands in the objects of a .jsonl file."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "min_count", "vocab_size")
+        check_at_least(self, 1, "min_count", "vocab_size")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +54,9 @@ class SkipGramSettings:
     """What the random numbers start from."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "dimensions", "window", "negatives", "epochs", "threads")
-        _at_least(self, 0, "subsampling", "seed")
-        _above_zero(self, "learning_rate")
+        check_at_least(self, 1, "dimensions", "window", "negatives", "epochs", "threads")
+        check_at_least(self, 0, "subsampling", "seed")
+        check_above_zero(self, "learning_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,19 +87,6 @@ class GloveSettings:
     """Memory for counting, about; what does not fit waits in temporary files."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "dimensions", "window", "epochs", "threads", "memory_mb")
-        _at_least(self, 0, "alpha", "seed")
-        _above_zero(self, "x_max", "learning_rate")
-
-
-def _at_least(settings: Any, least: int, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None and not value >= least:  # not NaN either
-            raise ConfigError(f"{name} is {value}: it must be at least {least}")
-
-
-def _above_zero(settings: Any, *names: str) -> None:
-    for name in names:
-        if not getattr(settings, name) > 0:
-            raise ConfigError(f"{name} is {getattr(settings, name)}: it must be above 0")
+        check_at_least(self, 1, "dimensions", "window", "epochs", "threads", "memory_mb")
+        check_at_least(self, 0, "alpha", "seed")
+        check_above_zero(self, "x_max", "learning_rate")

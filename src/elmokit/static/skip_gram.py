@@ -4,16 +4,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from elmokit.errors import MissingExtraError
+from elmokit.progress import SILENCE, Progress
 from elmokit.static.corpus import Text
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.settings import SkipGramSettings
-from elmokit.static.threads import Progress
 
-LINES_A_REPORT = 1000
+LINES_PER_REPORT = 1000
 
 
-def train_skip_gram(text: Text, settings: SkipGramSettings, *, progress: Progress | None = None) -> StaticVectors:
-    """Train on the text; `progress` is told the words done, of all epochs, and in all."""
+def train_skip_gram(
+    text: Text,
+    settings: SkipGramSettings = SkipGramSettings(),  # noqa: B008
+    *,
+    progress: Progress = SILENCE,
+) -> StaticVectors:
+    """Train on the text."""
     model = _word2vec()(
         vector_size=settings.dimensions,
         window=settings.window,
@@ -40,7 +45,7 @@ def train_skip_gram(text: Text, settings: SkipGramSettings, *, progress: Progres
 class _Sentences:
     """The sentences of a text, as often as gensim asks for them."""
 
-    def __init__(self, text: Text, epochs: int, progress: Progress | None) -> None:
+    def __init__(self, text: Text, epochs: int, progress: Progress) -> None:
         self.text, self.total, self.progress = text, epochs * text.tokens, progress
         self.done = 0
 
@@ -48,10 +53,12 @@ class _Sentences:
         for number, sentence in enumerate(self.text.sentences()):
             yield sentence
             self.done += len(sentence)
-            if self.progress and number % LINES_A_REPORT == 0:
-                self.progress(self.done, self.total)
-        if self.progress:
-            self.progress(self.done, self.total)
+            if number % LINES_PER_REPORT == 0:
+                self._report()
+        self._report()
+
+    def _report(self) -> None:
+        self.progress.update("training", self.done, self.total, unit="words")
 
 
 def _word2vec() -> Any:

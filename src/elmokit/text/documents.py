@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import lzma
+import os
 import sys
 import weakref
 import zlib
@@ -165,7 +166,7 @@ class _Source:
         try:
             content: bytes = self.file.read(size) + self.file.readline(longest)
             most = len(content) + longest
-            while self.lines == "wrapped" and (more := self.file.readline(longest)):
+            while self.lines == "wrapped" and not self.is_objects and (more := self.file.readline(longest)):
                 content += more
                 if not more.strip() or len(content) > most:
                     break
@@ -216,14 +217,25 @@ def _stream(path: Path, *, repeatable: bool) -> BinaryIO | None:
     """Standard input, or a pipe with a name; none for an ordinary file."""
     if path.is_file():
         return None
-    given: Any = sys.stdin.buffer if str(path) == STANDARD_INPUT else path.open("rb")
-    if not repeatable:
+    given: Any = sys.stdin.buffer
+    if str(path) != STANDARD_INPUT:
+        given = _opened(os.open(path, os.O_RDONLY))
+    elif not repeatable:
         # Reading below the buffer gives what has arrived, without waiting for more.
-        return io.BufferedReader(getattr(given, "raw", given), HEAD_BYTES)
-    copy = TemporaryFile()  # noqa: SIM115
-    weakref.finalize(copy, copy.close)
-    copyfileobj(given, copy)
-    return copy
+        given = io.BufferedReader(getattr(given, "raw", given), HEAD_BYTES)
+    if not repeatable:
+        return given  # type: ignore[no-any-return]
+    with TemporaryFile() as copy:
+        copyfileobj(given, copy)
+        copy.flush()
+        return _opened(os.dup(copy.fileno()))
+
+
+def _opened(handle: int) -> BinaryIO:
+    """A stream whose file is closed when nobody has it any more."""
+    stream = io.BufferedReader(io.FileIO(handle, closefd=False), HEAD_BYTES)
+    weakref.finalize(stream, os.close, handle)
+    return stream
 
 
 def _text_of(line: str, field: str, place: str) -> str:

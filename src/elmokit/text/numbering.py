@@ -1,14 +1,15 @@
-"""Text to sentences of numbered words, in as many processes as are asked for."""
+"""Words to numbers: text is tokenized in as many processes as are asked for, and its words counted and ranked."""
 
 import os
 import signal
 from array import array
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import NamedTuple
@@ -20,11 +21,12 @@ from elmokit.errors import ElmoError
 from elmokit.text.corpus import LONGEST_SENTENCE, iter_sentences
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS, UNK
-from elmokit.text.word_counts import BOS_ID, EOS_ID, UNK_ID
 
+TRAIN, VALID = 0, 1
+BOS_ID, EOS_ID, UNK_ID = SPECIAL_IDS = (0, 1, 2)
 LONGEST_WORD = 256  # characters; no model reads as many of a word
-PIECES_A_WORKER = 4
-BYTES_A_WORKER = 1_000_000  # a process takes a third of a second to start
+PIECES_PER_WORKER = 4
+BYTES_PER_WORKER = 1_000_000  # a process takes a third of a second to start
 
 
 class Piece(NamedTuple):
@@ -32,7 +34,9 @@ class Piece(NamedTuple):
 
     text: str
     part: int
+    """TRAIN or VALID."""
     position: int
+    """Bytes read so far."""
 
 
 class NumberedText(NamedTuple):
@@ -65,6 +69,63 @@ class Numberer:
         return NumberedText([word[:LONGEST_WORD] for word in known][3:], np.array(ids, dtype=np.int32))
 
 
+class RankedWords(NamedTuple):
+    """All words in their final order."""
+
+    words: list[str]
+    """The first words as they were given, then the others by falling count in training."""
+    counts: NDArray[np.int64]
+    """(2, words): in training, held out."""
+    ids: NDArray[np.int32]
+    """The final id of each number that was handed out; <UNK> for a word that was forgotten."""
+    forgotten: int
+    """Tokens whose word was forgotten."""
+
+
+class WordCounter:
+    """Hands out numbers for words; beyond `limit` words the rarest are forgotten, so that memory stays bounded."""
+
+    def __init__(self, first: Sequence[str], *, limit: int) -> None:
+        self.first, self.limit = len(first), limit
+        self._numbers = defaultdict(count(len(first)).__next__, zip(first, range(len(first)), strict=True))
+        self._counts = np.zeros((2, max(2 * len(first), 1 << 10)), dtype=np.int64)  # (2, room)
+
+    def add(self, words: Sequence[str], ids: NDArray[np.int32], part: int) -> NDArray[np.int32]:
+        """Count ids that stand for <S>, </S>, <UNK>, words[0], words[1]…, and number them for the whole corpus."""
+        numbers = np.array([*SPECIAL_IDS, *map(self._numbers.__getitem__, words)], dtype=np.int32)
+        size, room = int(numbers.max()) + 1, self._counts.shape[1]
+        if size > room:
+            self._counts = np.pad(self._counts, ((0, 0), (0, max(size, 2 * room) - room)))
+        np.add.at(self._counts[part], numbers, np.bincount(ids, minlength=len(numbers)))
+        if len(self._numbers) - self.first > self.limit:
+            self._forget()
+        return numbers[ids]
+
+    def ranked(self) -> RankedWords:
+        """All words in their final order, ties by the word itself."""
+        in_training = self._counts[TRAIN]
+        entries = list(self._numbers.items())
+        later = sorted(entries[self.first :], key=lambda entry: (-in_training[entry[1]], entry[0]))
+        kept = [*entries[: self.first], *later]
+        numbers = np.array([number for _, number in kept])
+        ids = np.full(self._counts.shape[1], UNK_ID, dtype=np.int32)
+        ids[numbers] = np.arange(len(kept))
+        counts = self._counts[:, numbers]  # (2, words)
+        forgotten = self._counts.sum(axis=1) - counts.sum(axis=1)  # (2,)
+        counts[:, UNK_ID] += forgotten
+        return RankedWords([word for word, _ in kept], counts, ids, int(forgotten.sum()))
+
+    def _forget(self) -> None:
+        """Drop the words seen once, then twice and so on, until a quarter of the limit is free."""
+        seen = self._counts.sum(axis=0)
+        least = 2
+        while len(self._numbers) - self.first > self.limit * 3 // 4:
+            rare = [word for word, number in self._numbers.items() if number >= self.first and seen[number] < least]
+            for word in rare:
+                del self._numbers[word]
+            least += 1
+
+
 def number_pieces(
     pieces: Iterable[Piece], numberer: Numberer, *, workers: int | None, size: int
 ) -> Generator[tuple[Piece, NumberedText]]:
@@ -74,7 +135,7 @@ def number_pieces(
     small.
     """
     get_tokenizer(numberer.tokenizer)  # an unknown one is refused here, not in every process
-    workers = min(workers or _cores(), 1 + size // BYTES_A_WORKER)
+    workers = min(workers or _cores(), 1 + size // BYTES_PER_WORKER)
     if workers > 1:
         yield from _number_in_processes(pieces, numberer, workers)
         return
@@ -91,7 +152,7 @@ def _number_in_processes(
         for piece in pieces:
             with _without_interrupts():
                 waiting.append((piece, pool.submit(_number, piece.text)))
-            if len(waiting) > PIECES_A_WORKER * workers:
+            if len(waiting) > PIECES_PER_WORKER * workers:
                 yield _oldest(waiting)
         while waiting:
             yield _oldest(waiting)

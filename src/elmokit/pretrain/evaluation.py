@@ -12,8 +12,8 @@ from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, DataError
 from elmokit.text.batches import batch_by_tokens
 from elmokit.text.inputs import in_chunks
+from elmokit.text.numbering import BOS_ID
 from elmokit.text.vocabulary import BOS, EOS
-from elmokit.text.word_counts import BOS_ID
 
 BATCH_TOKENS = 4096
 CHUNK_TOKENS = 16 * BATCH_TOKENS
@@ -37,7 +37,7 @@ class Perplexity:
 
 
 def perplexity(elmo: Elmo, sentences: Iterable[list[str]]) -> Perplexity:
-    """The perplexity of tokenised sentences, in memory that does not grow with their number."""
+    """The perplexity of tokenized sentences, in memory that does not grow with their number."""
     if elmo.language_model.softmax is None or elmo.vocabulary is None:
         raise CheckpointError(f"{elmo.source}: the model has no softmax, so it cannot predict words")
     totals = np.zeros(4)
@@ -60,9 +60,9 @@ def _batch(elmo: Elmo, batch: list[list[str]]) -> NDArray[np.float64]:
     top = elmo.run(batch, gradients=False)[-1]  # (N, 2P)
     first = torch.tensor([word is BOS for word in words], device=elmo.device)
     within = ~first[1:]  # whether a token follows the one before it in its sentence
-    ahead, back = top[:-1, : elmo.config.projection][within], top[1:, elmo.config.projection :][within]
-    forward = softmax.log_likelihood(ahead, ids[1:][within]).double().sum().item()
-    backward = softmax.log_likelihood(back, ids[:-1][within]).double().sum().item()
+    before, after = top[:-1, : elmo.config.projection][within], top[1:, elmo.config.projection :][within]
+    forward = softmax.log_likelihood(before, ids[1:][within]).double().sum().item()
+    backward = softmax.log_likelihood(after, ids[:-1][within]).double().sum().item()
     unknown = sum(word not in vocabulary for word in words)
     return np.array([forward, backward, int(within.sum()), unknown])
 
