@@ -15,7 +15,7 @@ import elmokit
 from elmokit.checkpoints.bundled import FOLDER, bundled_names
 from elmokit.errors import CheckpointError
 from elmokit.lexicon.occurrences import unit_vectors
-from elmokit.lexicon.substitutes import surprisal
+from elmokit.lexicon.predictions import surprisal
 from elmokit.text.brackets import read_brackets
 
 NAMES = ("en", "zh")

@@ -16,13 +16,13 @@ from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
 from elmokit.config import SoftmaxConfig
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.lexicon.substitutes import place_probabilities, substitutes, surprisal
+from elmokit.lexicon.predictions import position_probabilities, substitutes, surprisal
 from elmokit.pretrain.perplexity import perplexity
 from elmokit.pretrain.run import pretrain
 from elmokit.text.brackets import read_brackets
 from elmokit.text.tokenizers import get_tokenizer
 
-CUT = get_tokenizer("words")
+TOKENIZER = get_tokenizer("words")
 TEXT = "The [bank] of the river was zigzag ."
 KINDS = {"full": (), "sampled": (), "adaptive": (5, 20)}
 
@@ -52,8 +52,8 @@ def plain(elmo, words, position):
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 def test_probabilities_are_those_of_the_softmax(elmo, direction):
-    mark = read_brackets(TEXT, CUT)
-    found = place_probabilities(elmo, mark.context.words, mark.position, direction=direction).numpy()
+    mark = read_brackets(TEXT, TOKENIZER)
+    found = position_probabilities(elmo, mark.context.words, mark.position, direction=direction).numpy()
     assert found.sum() == pytest.approx(1)
     both = plain(elmo, mark.context.words, 1)
     scores = np.exp({"forward": both[0], "backward": both[1], "both": both.sum(axis=0)}[direction])
@@ -62,9 +62,9 @@ def test_probabilities_are_those_of_the_softmax(elmo, direction):
 
 
 def test_the_best_and_the_word_itself(elmo):
-    mark = read_brackets(TEXT, CUT)
+    mark = read_brackets(TEXT, TOKENIZER)
     found = substitutes(elmo, mark, k=7)
-    probabilities = place_probabilities(elmo, mark.context.words, mark.position).numpy()
+    probabilities = position_probabilities(elmo, mark.context.words, mark.position).numpy()
     order = np.argsort(-probabilities)
     assert [word for word, _ in found.candidates] == [VOCABULARY.words[place] for place in order[:7]]
     assert [value for _, value in found.candidates] == pytest.approx(probabilities[order[:7]].tolist())
@@ -75,8 +75,14 @@ def test_the_best_and_the_word_itself(elmo):
     assert sum(value for _, value in everything) == pytest.approx(1)
 
 
+def test_sentences_as_strings(elmo):
+    assert substitutes(elmo, TEXT) == substitutes(elmo, read_brackets(TEXT, elmo.tokenizer))
+    text = "The bank of the river"
+    assert surprisal(elmo, text) == surprisal(elmo, text.split())
+
+
 def test_the_word_itself_is_not_seen(elmo):
-    one, other = (substitutes(elmo, read_brackets(f"The [{word}] of it", CUT)) for word in ("bank", "zigzag"))
+    one, other = (substitutes(elmo, read_brackets(f"The [{word}] of it", TOKENIZER)) for word in ("bank", "zigzag"))
     assert one.candidates == other.candidates
     assert (other.word, other.rank, other.probability) == ("zigzag", None, None)
 
@@ -100,7 +106,7 @@ def test_surprisal_of_each_word(elmo):
 
 
 def test_mistakes(elmo):
-    mark = read_brackets(TEXT, CUT)
+    mark = read_brackets(TEXT, TOKENIZER)
     with pytest.raises(ConfigError, match="unknown direction 'up'"):
         substitutes(elmo, mark, direction="up")
     with pytest.raises(ConfigError, match="k is 0"):
@@ -108,7 +114,7 @@ def test_mistakes(elmo):
 
 
 def test_a_model_without_softmax():
-    for ask in (lambda elmo: substitutes(elmo, read_brackets(TEXT, CUT)), lambda elmo: surprisal(elmo, ["bank"])):
+    for ask in (lambda elmo: substitutes(elmo, read_brackets(TEXT, TOKENIZER)), lambda elmo: surprisal(elmo, ["bank"])):
         with pytest.raises(CheckpointError, match="the model has no softmax, so it cannot predict words"):
             ask(random_elmo())
 
@@ -125,7 +131,9 @@ def test_a_trained_model_knows_what_fits(tmp_path):
     for text, fitting in zip(
         ("the [cat] sees the river .", "the cat [sees] the river .", "the cat sees the [river] ."), parts, strict=True
     ):
-        assert {word for word, _ in substitutes(elmo, read_brackets(text, CUT), k=4).candidates} == set(fitting), text
+        assert {word for word, _ in substitutes(elmo, read_brackets(text, TOKENIZER), k=4).candidates} == set(
+            fitting
+        ), text
     odd = surprisal(elmo, "the cat the sees river .".split())
     plain_order = surprisal(elmo, "the cat sees the river .".split())
     assert odd.words[2].forward > plain_order.words[2].forward

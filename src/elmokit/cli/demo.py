@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elmokit.elmo import Elmo
-    from elmokit.lexicon.substitutes import Substitutes
+    from elmokit.lexicon.predictions import Substitutes
     from elmokit.pretrain.perplexity import Perplexity
     from elmokit.pretrain.run import Preflight, Reporter
     from elmokit.pretrain.trainer import Progress
@@ -126,7 +126,7 @@ def find_sample(name: str) -> Path:
 
 def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
     """Show what a model makes of words in two senses, and what it expects in a place."""
-    from elmokit.lexicon.substitutes import substitutes
+    from elmokit.lexicon.predictions import substitutes
     from elmokit.text.brackets import read_brackets
 
     print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")

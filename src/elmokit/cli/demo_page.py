@@ -11,7 +11,7 @@ from elmokit.cli.demo import Shown, Uses, blank
 from elmokit.lexicon.plots import COLORS, plane
 
 if TYPE_CHECKING:
-    from elmokit.lexicon.substitutes import Substitutes
+    from elmokit.lexicon.predictions import Substitutes
     from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")
