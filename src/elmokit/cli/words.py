@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import (
-    TEXTS,
-    Bracketed,
-    CorpusOptions,
-    Count,
-    ModelOptions,
-    Seed,
-    SenseOptions,
-    StudyOptions,
-)
+from elmokit.cli.options import TEXTS, Bracketed, CorpusOptions, Count, ModelOptions, Seed, SenseOptions, StudyOptions
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings

@@ -45,8 +45,9 @@ def check_plot(path: Path) -> None:
         pass
 
 
-def write_plot(path: Path, senses: Senses) -> None:
+def write_plot(path: Path | str, senses: Senses) -> None:
     """Write a .png or an .html; the file appears when it is complete."""
+    path = Path(path)
     check_plot(path)
     replace_file(path, DRAWERS[path.suffix](senses))
 
