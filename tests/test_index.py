@@ -254,9 +254,9 @@ class TestSearch:
         assert len(found) == min(k, len(rows))
         for near in found:  # equal cosines may stand in either order
             occurrence = near.occurrence
-            place = occurrence.token, occurrence.position, occurrence.context.document
+            where = occurrence.token, occurrence.position, occurrence.context.document
             assert cosine(occurrence.vector, query) == pytest.approx(near.cosine, abs=1e-6)
-            assert place in [(row[0], row[2], row[3]) for row in rows]
+            assert where in [(row[0], row[2], row[3]) for row in rows]
 
     def test_finds_itself_with_its_sentence(self, index, corpus):
         for context in corpus[::7]:

@@ -14,7 +14,7 @@ import pytest
 from elmokit import lexicon
 from elmokit.errors import ConfigError, DataError
 from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
-from elmokit.lexicon.occurrences import OccurrenceSampler, find_occurrences, survey, type_vectors
+from elmokit.lexicon.occurrences import draw_occurrences, find_occurrences, survey, type_vectors
 from elmokit.lexicon.settings import ShiftSettings
 from elmokit.lexicon.shift import find_shift
 from elmokit.text.brackets import has_brackets, read_brackets
@@ -42,7 +42,7 @@ class Neighborhood:
 
     def _layers(self, words):
         own = np.stack([_vector(word, self.width) for word in words])
-        around = [np.delete(own, place, axis=0).mean(axis=0) for place in range(len(words))]
+        around = [np.delete(own, position, axis=0).mean(axis=0) for position in range(len(words))]
         return np.stack([own, np.stack(around)]).astype(np.float32)  # (2, T, D)
 
 
@@ -212,11 +212,9 @@ class TestOccurrences:
         corpus = make_corpus([["a"], ["a", "b", "a"], ["a", "a"]])
         drawn: Counter[tuple[int, int]] = Counter()
         for seed in range(4000):
-            sampler = OccurrenceSampler({"a": 5}, limit=2, seed=seed)
-            drawn.update(
-                (number, place) for number, context in enumerate(corpus) for place in sampler.positions(context)
-            )
-            sampler.check_complete()
+            for context, positions in draw_occurrences(corpus, {"a": 5}, limit=2, seed=seed):
+                drawn.update((corpus.index(context), position) for position in positions)
+        assert drawn.total() == 8000
         assert len(drawn) == 5
         assert all(abs(count - 1600) < 124 for count in drawn.values())
 

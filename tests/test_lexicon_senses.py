@@ -57,12 +57,12 @@ class TestClustering:
         units, labels = cloud(20, 12, 1, spread=0.8)
         distances = 1 - units @ units.T
         scores = []
-        for place, own in enumerate(labels):
+        for index, own in enumerate(labels):
             if (labels == own).sum() == 1:
                 scores.append(0.0)
                 continue
-            a = distances[place, labels == own].sum() / ((labels == own).sum() - 1)
-            b = min(distances[place, labels == other].mean() for other in set(labels.tolist()) - {own})
+            a = distances[index, labels == own].sum() / ((labels == own).sum() - 1)
+            b = min(distances[index, labels == other].mean() for other in set(labels.tolist()) - {own})
             scores.append((b - a) / max(a, b))
         assert silhouette(units, labels) == pytest.approx(np.mean(scores), abs=1e-5)  # single precision cosines
 
@@ -116,7 +116,7 @@ class TestSenses:
             center = units[found.labels == number].sum(axis=0)
             order = np.argsort(-units[found.labels == number] @ center, kind="stable")
             members = [o for o, label in zip(found.occurrences, found.labels, strict=True) if label == number]
-            assert [example.bracketed for example in sense.examples] == [members[place].bracketed for place in order]
+            assert [example.bracketed for example in sense.examples] == [members[index].bracketed for index in order]
 
     def test_a_few_occurrences(self):
         corpus = make_corpus([["a", "bank"], ["the", "bank"], ["my", "bank"]])
@@ -207,7 +207,7 @@ class TestPlots:
         pixels = image.imread(tmp_path / "bank.png")[..., :3]
         assert pixels.shape == (900, 1200, 3)
         for color in COLORS[:2]:
-            wanted = np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+            wanted = np.array([int(color[start : start + 2], 16) for start in (1, 3, 5)]) / 255
             shown = 0.75 * wanted + 0.25  # as the points are drawn, on white
             assert (np.abs(pixels - shown).max(axis=-1) < 0.02).sum() > 100
 
@@ -248,9 +248,9 @@ class TestSurroundings:
         for words, vectors in zip(self.SENTENCES, found, strict=True):
             assert vectors.shape == (elmo.layer_count, len(words), elmo.width)
             states = elmo.run([["<S>", *words, "</S>"]], gradients=False).numpy()
-            for place in range(len(words)):
-                np.testing.assert_allclose(vectors[:, place, :half], states[:, place, :half], atol=1e-6)
-                np.testing.assert_allclose(vectors[:, place, half:], states[:, place + 2, half:], atol=1e-6)
+            for position in range(len(words)):
+                np.testing.assert_allclose(vectors[:, position, :half], states[:, position, :half], atol=1e-6)
+                np.testing.assert_allclose(vectors[:, position, half:], states[:, position + 2, half:], atol=1e-6)
 
     def test_the_word_itself_is_unread(self, elmo):
         here, there, elsewhere = Surroundings(elmo).embed(["a bank here", "a well here", "a bank there"], layers="top")

@@ -43,7 +43,7 @@ def elmo(request):
 
 
 def plain(elmo, words, position):
-    """Log probabilities of every word in a place, forward and backward, (2, V)."""
+    """Log probabilities of every word at a position, forward and backward, (2, V)."""
     top = elmo.bilm(elmo._computed_vectors(["<S>", *words, "</S>"]), [len(words) + 2])[0][-1]
     width = elmo.config.projection
     rows = torch.stack([top[position, :width], top[position + 2, width:]])
@@ -52,25 +52,25 @@ def plain(elmo, words, position):
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 def test_probabilities_are_those_of_the_softmax(elmo, direction):
-    mark = read_brackets(TEXT, TOKENIZER)
-    found = position_probabilities(elmo, mark.context.words, mark.position, direction=direction).numpy()
+    query = read_brackets(TEXT, TOKENIZER)
+    found = position_probabilities(elmo, query.context.words, query.position, direction=direction).numpy()
     assert found.sum() == pytest.approx(1)
-    both = plain(elmo, mark.context.words, 1)
+    both = plain(elmo, query.context.words, 1)
     scores = np.exp({"forward": both[0], "backward": both[1], "both": both.sum(axis=0)}[direction])
     scores[:3] = 0  # <S>, </S>, <UNK>
     np.testing.assert_allclose(found, scores / scores.sum(), rtol=1e-4)  # the engine's single precision
 
 
 def test_the_best_and_the_word_itself(elmo):
-    mark = read_brackets(TEXT, TOKENIZER)
-    found = substitutes(elmo, mark, k=7)
-    probabilities = position_probabilities(elmo, mark.context.words, mark.position).numpy()
+    query = read_brackets(TEXT, TOKENIZER)
+    found = substitutes(elmo, query, k=7)
+    probabilities = position_probabilities(elmo, query.context.words, query.position).numpy()
     order = np.argsort(-probabilities)
-    assert [word for word, _ in found.candidates] == [VOCABULARY.words[place] for place in order[:7]]
+    assert [word for word, _ in found.candidates] == [VOCABULARY.words[index] for index in order[:7]]
     assert [value for _, value in found.candidates] == pytest.approx(probabilities[order[:7]].tolist())
     assert VOCABULARY.words[order[found.rank - 1]] == found.word == "bank"
     assert found.probability == pytest.approx(probabilities[order[found.rank - 1]])
-    everything = substitutes(elmo, mark, k=10_000).candidates
+    everything = substitutes(elmo, query, k=10_000).candidates
     assert len(everything) == len(VOCABULARY) - 3
     assert sum(value for _, value in everything) == pytest.approx(1)
 
@@ -106,11 +106,11 @@ def test_surprisal_of_each_word(elmo):
 
 
 def test_mistakes(elmo):
-    mark = read_brackets(TEXT, TOKENIZER)
+    query = read_brackets(TEXT, TOKENIZER)
     with pytest.raises(ConfigError, match="unknown direction 'up'"):
-        substitutes(elmo, mark, direction="up")
+        substitutes(elmo, query, direction="up")
     with pytest.raises(ConfigError, match="k is 0"):
-        substitutes(elmo, mark, k=0)
+        substitutes(elmo, query, k=0)
 
 
 def test_a_model_without_softmax():

@@ -200,14 +200,7 @@ def shift(
     early, late = (options.open([path], tokenizer) for path in (first, second))
     with watched(f"{early.name} and {late.name}") as progress:
         changes = find_shift(
-            early,
-            late,
-            elmo,
-            words=words or (),
-            settings=settings,
-            layers=options.layers,
-            seed=seed,
-            progress=progress,
+            early, late, elmo, words=words or (), settings=settings, layers=options.layers, seed=seed, progress=progress
         )
     if options.json:
         print_json(changes)

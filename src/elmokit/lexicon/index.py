@@ -6,7 +6,7 @@ off, chunk by chunk: a chunk's sentences, then their occurrences, then the manif
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
 from itertools import islice
@@ -125,11 +125,13 @@ def open_index(folder: Path | str, *, model: Elmo | ModelId | None = None) -> "I
     return Index(folder, manifest, tables)
 
 
+@dataclass(frozen=True)
 class Index:
     """Occurrences to be searched by meaning."""
 
-    def __init__(self, folder: Path, manifest: Manifest, tables: Tables) -> None:
-        self.folder, self.manifest, self.tables = folder, manifest, tables
+    folder: Path
+    manifest: Manifest
+    tables: Tables
 
     def search_word(
         self,

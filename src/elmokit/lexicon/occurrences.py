@@ -67,41 +67,6 @@ class TypeVectors:
     """(words, D)"""
 
 
-class OccurrenceSampler:
-    """Picks at most `limit` occurrences of each word in one reading, each as likely as any other.
-
-    The counts are known, so the k-th last is taken with probability wanted / k (Knuth's algorithm S): the sentences of
-    those not taken need not be embedded.
-    """
-
-    def __init__(self, counts: Mapping[str, int], *, limit: int | None = None, seed: int = 0) -> None:
-        if limit is not None and limit < 1:
-            raise ConfigError(f"the limit is {limit} occurrences of a word: it must be at least 1")
-        self._left = dict(counts)
-        self._wanted = {word: count if limit is None else min(count, limit) for word, count in counts.items()}
-        self._random = Random(seed)
-
-    def positions(self, context: Context) -> list[int]:
-        """The tokens of the corpus's next sentence that are taken."""
-        return [position for position, token in enumerate(context.tokens) if self._takes(token.text)]
-
-    def check_complete(self) -> None:
-        """Refuse a corpus that did not hold what was counted in it."""
-        if any(self._wanted.values()):
-            raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
-
-    def _takes(self, word: str) -> bool:
-        wanted = self._wanted.get(word, 0)
-        if not wanted:
-            return False
-        left = self._left[word]
-        self._left[word] = left - 1
-        if self._random.random() * left >= wanted:
-            return False
-        self._wanted[word] = wanted - 1
-        return True
-
-
 def survey(corpus: Iterable[Context], *, progress: Progress = SILENCE, stage: str = "counting words") -> Survey:
     """Count a corpus; its words' counts are all that is kept."""
     counts: Counter[str] = Counter()
@@ -112,6 +77,32 @@ def survey(corpus: Iterable[Context], *, progress: Progress = SILENCE, stage: st
     if not sentences:
         raise DataError("the corpus holds no words")
     return Survey(counts, sentences)
+
+
+def draw_occurrences(
+    corpus: Iterable[Context], counts: Mapping[str, int], *, limit: int | None = None, seed: int = 0
+) -> Iterator[tuple[Context, list[int]]]:
+    """The positions of at most `limit` occurrences of each word, each as likely as any other, sentence by sentence.
+
+    The counts are known, so the k-th last is taken with probability wanted / k (Knuth's algorithm S): the sentences of
+    those not taken need not be embedded.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigError(f"the limit is {limit} occurrences of a word: it must be at least 1")
+    left, random = dict(counts), Random(seed)
+    wanted = {word: count if limit is None else min(count, limit) for word, count in counts.items()}
+    for context in corpus:
+        taken = []
+        for position, (word, *_) in enumerate(context.tokens):
+            if wanted.get(word):
+                if random.random() * left[word] < wanted[word]:
+                    wanted[word] -= 1
+                    taken.append(position)
+                left[word] -= 1
+        if taken:
+            yield context, taken
+    if any(wanted.values()):
+        raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
 
 
 def embed_occurrences(
@@ -129,14 +120,13 @@ def embed_occurrences(
     """The sentences with occurrences of the words, their positions that were drawn, and the vectors, (positions, D)."""
     if layers == "all":
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
-    sampler = OccurrenceSampler({word: known.counts[word] for word in words}, limit=limit, seed=seed)
+    counts = {word: known.counts[word] for word in words}
     sentences = tracked(corpus, progress, stage, known.sentences, unit="sentences")
-    taken = ((context, positions) for context in sentences if (positions := sampler.positions(context)))
-    for chunk in in_chunks(taken, CHUNK_TOKENS, length=lambda one: len(one[0].tokens)):
+    drawn = draw_occurrences(sentences, counts, limit=limit, seed=seed)
+    for chunk in in_chunks(drawn, CHUNK_TOKENS, length=lambda one: len(one[0].tokens)):
         arrays = embedder.embed([context.words for context, _ in chunk], layers=layers)
         for (context, positions), vectors in zip(chunk, arrays, strict=True):
             yield context, positions, vectors[positions]
-    sampler.check_complete()
 
 
 def find_occurrences(

@@ -162,23 +162,21 @@ def _around(bounded: Vectors, layers: Layers) -> Vectors:
 def _choose(units: Vectors, settings: SenseSettings, seed: int) -> tuple[Clustering, float | None]:
     """As many clusters as are asked for, or as stand apart best, and their silhouette."""
     if settings.count is not None:
-        clusters = cluster(units, settings.count, seed=seed)
-        return clusters, _score(units, clusters)
+        return _clustered(units, settings.count, seed)
     if settings.most < 1:
         raise ConfigError(f"the most senses to try is {settings.most}: it must be at least 1")
     best: tuple[Clustering, float | None] = cluster(units, 1, seed=seed, restarts=1), None
-    if len(units) < FEWEST:
-        return best
-    for count in range(2, min(settings.most, len(units) - 1) + 1):
-        clusters = cluster(units, count, seed=seed)
-        score = _score(units, clusters)
+    most = min(settings.most, len(units) - 1) if len(units) >= FEWEST else 1
+    for count in range(2, most + 1):
+        clusters, score = _clustered(units, count, seed)
         if score is not None and score >= settings.least_silhouette and (best[1] is None or score > best[1]):
             best = clusters, score
     return best
 
 
-def _score(units: Vectors, clusters: Clustering) -> float | None:
-    return silhouette(units, clusters.labels) if len(np.unique(clusters.labels)) > 1 else None
+def _clustered(units: Vectors, count: int, seed: int) -> tuple[Clustering, float | None]:
+    clusters = cluster(units, count, seed=seed)
+    return clusters, silhouette(units, clusters.labels) if len(np.unique(clusters.labels)) > 1 else None
 
 
 def _sense(
