@@ -16,8 +16,7 @@ import tempfile
 from pathlib import Path
 
 import elmokit
-from elmokit.lexicon.corpus import survey
-from elmokit.lexicon.occurrences import type_vectors
+from elmokit.lexicon import survey, type_vectors
 from elmokit.static.datasets import Dataset, read_dataset
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.evaluation import evaluate, evaluate_in_context

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.elmo import load
-from elmokit.lexicon.index import build_index, open_index
-from elmokit.lexicon.index_manifest import Reading, identify
+from elmokit.lexicon.index import build_index, identify, open_index
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.text.corpus import Context, open_corpus
 
@@ -95,10 +94,10 @@ class Timed:
 def build(path: Path, args) -> dict:
     """Write all rows and index them."""
     elmo = load(args.model)
-    reading = Reading(identify(elmo, args.model), args.layer, elmo.config.tokenizer)
+    known = {"model": identify(elmo, args.model), "tokenizer": elmo.config.tokenizer}
     embedder, text = Timed(elmo), Kept(open_corpus(args.text, elmo.tokenizer), args.rows)
     start = time.perf_counter()
-    manifest = build_index(text, embedder, path, reading=reading)
+    manifest = build_index(text, embedder, path, layers=args.layer, **known)
     seconds = time.perf_counter() - start - embedder.seconds
     return {"rows": manifest.rows, "seconds": seconds, "megabytes": peak()}
 
@@ -107,10 +106,10 @@ def queries(args) -> np.ndarray:
     """Words of the sentences that are not in the index, at length 1, (queries, D)."""
     elmo = load(args.model)
     contexts = list(open_corpus(args.text, elmo.tokenizer))[::KEPT_OUT]
-    words = [(sentence, place) for sentence, context in enumerate(contexts) for place in range(len(context.tokens))]
+    words = [(number, position) for number, context in enumerate(contexts) for position in range(len(context.tokens))]
     drawn = np.random.default_rng(0).choice(len(words), args.queries, replace=False)
     vectors = elmo.embed([context.words for context in contexts], layers=args.layer)
-    return unit_vectors(np.stack([vectors[sentence][place] for sentence, place in (words[one] for one in drawn)]))
+    return unit_vectors(np.stack([vectors[number][position] for number, position in (words[one] for one in drawn)]))
 
 
 def nearest(path: Path, asked: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ PAIRS = Path(__file__).with_suffix(".toml")
 
 
 def main() -> None:
-    """Print a line a word, and the share of pairs that are right by layer, in Markdown."""
+    """Print one line per word, and the share of pairs that are right by layer, in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a model's folder, file or name")
     parser.add_argument("sentences", choices=["en", "en-more", "en-modern", "zh", "zh-more", "zh-modern"])
@@ -48,9 +48,9 @@ def word_margins(senses, elmo):
 
 
 def use_vectors(sentence, elmo):
-    """The marked word's vector in every layer and in their average, of length 1."""
-    marked = read_brackets(sentence, elmo.tokenizer)
-    layers = elmo.embed([marked.context.words], layers="all")[0][:, marked.position]
+    """The vector of the word in brackets in every layer and in their average, of length 1."""
+    use = read_brackets(sentence, elmo.tokenizer)
+    layers = elmo.embed([use.context.words], layers="all")[0][:, use.position]
     return unit_vectors(np.vstack([layers, layers.mean(axis=0)]))
 
 

@@ -20,9 +20,8 @@ import numpy as np
 
 from elmokit.cli.progress import watched
 from elmokit.elmo import load
-from elmokit.lexicon.grouping import group
-from elmokit.lexicon.senses import sense_vectors
-from elmokit.lexicon.surroundings import Surroundings
+from elmokit.lexicon.clustering import cluster
+from elmokit.lexicon.senses import Surroundings, sense_vectors
 from elmokit.pretrain.recipe import read_recipe, set_value
 from elmokit.pretrain.run import pretrain
 from elmokit.text.corpus import open_corpus
@@ -59,8 +58,8 @@ def main() -> None:
         train(corpus, args.output)
     elmo = load(args.output)
     embedders = {"": elmo, "around ": Surroundings(elmo)}
-    names = [f"{way}layer {number}" for way in embedders for number in range(1, elmo.layer_count)]
-    names += [f"{way}average" for way in embedders]
+    names = [f"{kind}layer {number}" for kind in embedders for number in range(1, elmo.layer_count)]
+    names += [f"{kind}average" for kind in embedders]
     print(f"| pair | occurrences | larger share | {' | '.join(names)} |\n|---|---|---|{'---|' * len(names)}")
     rows = []
     for pair in PAIRS:
@@ -95,14 +94,14 @@ def merged_text(context) -> str:
 def pair_vectors(corpus, pair, embedder):
     """The vectors of a pair's occurrences in every layer, (layers, N, D)."""
     found = [context.words for context in corpus if not set(pair).isdisjoint(context.words)]
-    places = [[place for place, word in enumerate(words) if word in pair] for words in found]
+    indices = [[index for index, word in enumerate(words) if word in pair] for words in found]
     arrays = embedder.embed([[MERGED.get(word, word) for word in words] for words in found], layers="all")
-    return np.concatenate([array[:, own] for array, own in zip(arrays, places, strict=True)], axis=1)
+    return np.concatenate([array[:, own] for array, own in zip(arrays, indices, strict=True)], axis=1)
 
 
 def purity(vectors, labels, seed) -> float:
     """The share of occurrences that are of the more frequent word in their group."""
-    groups = group(sense_vectors(vectors), 2, seed=seed).labels
+    groups = cluster(sense_vectors(vectors), 2, seed=seed).labels
     return sum(np.bincount(labels[groups == number]).max() for number in set(groups.tolist())) / len(labels)
 
 

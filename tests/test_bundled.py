@@ -1,4 +1,4 @@
-"""The models that come along: by name from anywhere, small, described, and good."""
+"""The bundled models: by name from anywhere, small, described, and good."""
 
 import os
 import re
@@ -15,7 +15,7 @@ import elmokit
 from elmokit.checkpoints import BUNDLED, bundled_names
 from elmokit.errors import CheckpointError
 from elmokit.lexicon.occurrences import unit_vectors
-from elmokit.lexicon.substitutes import surprisal
+from elmokit.lexicon.predictions import surprisal
 from elmokit.text.brackets import read_brackets
 
 NAMES = ("en", "zh")
@@ -59,7 +59,7 @@ class TestEach:
         """More than the same words in another order."""
         elmo = elmokit.load(name)
         [tokens] = elmo.tokenize([SENTENCES[name]])
-        shuffled = [tokens[place] for place in np.random.default_rng(0).permutation(len(tokens))]
+        shuffled = [tokens[index] for index in np.random.default_rng(0).permutation(len(tokens))]
         bits = [
             sum(word.forward + word.backward for word in surprisal(elmo, words).words) for words in (tokens, shuffled)
         ]
@@ -70,9 +70,9 @@ class TestEach:
         elmo = elmokit.load(name)
         right = []
         for senses in PAIRS[name].values():
-            marked = [read_brackets(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
-            layers = elmo.embed([one.context.words for one in marked], layers="top")
-            vectors = unit_vectors(np.stack([found[one.position] for found, one in zip(layers, marked, strict=True)]))
+            uses = [read_brackets(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
+            layers = elmo.embed([one.context.words for one in uses], layers="top")
+            vectors = unit_vectors(np.stack([found[one.position] for found, one in zip(layers, uses, strict=True)]))
             across = vectors[0] @ vectors[2]
             right += [vectors[0] @ vectors[1] > across, vectors[2] @ vectors[3] > across]
         assert np.mean(right) >= 0.7

@@ -90,8 +90,8 @@ class TestDemo:
             uses = [(number, use) for number, sense in enumerate(senses) for use in sense]
             vectors = []
             for _number, use in uses:
-                marked = read_brackets(use, elmo.tokenizer)
-                vectors.append(elmo.embed([marked.context.words], layers="all")[0][:, marked.position].astype(float))
+                query = read_brackets(use, elmo.tokenizer)
+                vectors.append(elmo.embed([query.context.words], layers="all")[0][:, query.position].astype(float))
             for first in range(len(uses)):
                 for second in range(first):
                     lengths = np.linalg.norm(vectors[first], axis=-1) * np.linalg.norm(vectors[second], axis=-1)

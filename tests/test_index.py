@@ -5,21 +5,30 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from conftest import BYTES, CONFIGS, random_checkpoint, random_elmo
-from test_lexicon import CUT, EMBEDDER, MONEY, RIVER, Neighborhood, around, cosine
+from test_lexicon import EMBEDDER, MONEY, RIVER, TOKENIZER, Neighborhood, Recorder, around, cosine
 
 import elmokit
 from elmokit.checkpoints import write_checkpoint
 from elmokit.cli import app
 from elmokit.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError
 from elmokit.lexicon import index as module
-from elmokit.lexicon.index import build_index, open_index
-from elmokit.lexicon.index_manifest import MANIFEST, ModelId, Reading, identify, read_manifest, write_manifest
+from elmokit.lexicon.index import (
+    MANIFEST,
+    ModelId,
+    Reading,
+    build_index,
+    identify,
+    open_index,
+    read_manifest,
+    write_manifest,
+)
 from elmokit.lexicon.index_tables import Tables
 from elmokit.lexicon.neighbors import context_neighbors
 from elmokit.text.brackets import read_brackets
@@ -27,7 +36,7 @@ from elmokit.text.corpus import Context, make_corpus, open_corpus
 
 pytest.importorskip("lancedb", reason="needs the extra 'search'")
 
-READING = Reading(ModelId("neighborhood", "0" * 64), "average", "words")
+READING = {"model": ModelId("neighborhood", "0" * 64), "layers": "average", "tokenizer": "words"}
 CHUNK = 100  # tokens: the corpus below takes several commits
 WILD = ["it's", '"', "\\", "'; DROP TABLE occurrences; --", "🤷‍♀️", "宝玉", "%", "a\nb"]
 EVERYTHING = 10_000
@@ -71,7 +80,7 @@ def small_chunks():
 def folder(corpus, tmp_path_factory):
     """A finished index; not to be written to."""
     folder = tmp_path_factory.mktemp("index") / "of" / "words"
-    build_index(corpus, EMBEDDER, folder, reading=READING)
+    build_index(corpus, EMBEDDER, folder, **READING)
     return folder
 
 
@@ -116,49 +125,52 @@ class TestBuild:
         found = read_manifest(folder)
         assert (found.sentences, found.total, found.rows) == (len(corpus), len(corpus), len(plain))
         assert found.finished
-        assert found.reading == READING
+        assert found.reading == Reading(READING["model"], "average", "words")
 
     def test_progress(self, corpus, tmp_path):
-        told = []
-        build_index(corpus, EMBEDDER, tmp_path / "i", reading=READING, progress=lambda *facts: told.append(facts))
-        assert told == [(number, len(corpus)) for number in range(1, len(corpus) + 1)]
+        progress, total = Recorder(), len(corpus)
+        build_index(corpus, EMBEDDER, tmp_path / "i", **READING, progress=progress)
+        assert progress.updates[:total] == [("reading", number, None, "sentences") for number in range(1, total + 1)]
+        committed = [done for stage, done, *_ in progress.updates[total:]]
+        assert committed == sorted(set(committed))
+        assert progress.updates[-1] == ("embedding", total, total, "sentences")
 
     def test_no_more_files_than_needed(self, folder):
         assert len(list((folder / "occurrences.lance" / "data").iterdir())) == 1
 
     def test_a_finished_index_is_left_as_it_is(self, folder, corpus):
         times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-        assert build_index(corpus, Weak(0), folder, reading=READING).finished
+        assert build_index(corpus, Weak(0), folder, **READING).finished
         assert times == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
     @pytest.mark.parametrize("chunks", range(6))
     def test_goes_on_where_it_was_broken_off(self, chunks, folder, corpus, tmp_path):
         with pytest.raises(BrokenOffError):
-            build_index(corpus, Weak(chunks), tmp_path / "i", reading=READING)
+            build_index(corpus, Weak(chunks), tmp_path / "i", **READING)
         done = read_manifest(tmp_path / "i").sentences
         assert (done > 0) == (chunks > 0)
         with pytest.raises(DataError, match=rf"unfinished \({done} of {len(corpus)} sentences\): give the same"):
             open_index(tmp_path / "i")
-        build_index(corpus, EMBEDDER, tmp_path / "i", reading=READING)
+        build_index(corpus, EMBEDDER, tmp_path / "i", **READING)
         assert_same_rows(tmp_path / "i", folder)
 
     @pytest.mark.parametrize("lost", ["manifest", "manifest and occurrences"])
     def test_what_was_written_but_not_committed_is_written_anew(self, lost, folder, corpus, tmp_path):
         """As after a kill between the writing of sentences, of occurrences, and of the manifest."""
         with pytest.raises(BrokenOffError):
-            build_index(corpus, Weak(2), tmp_path / "i", reading=READING)
+            build_index(corpus, Weak(2), tmp_path / "i", **READING)
         before = read_manifest(tmp_path / "i")
         with pytest.raises(BrokenOffError):
-            build_index(corpus, Weak(1), tmp_path / "i", reading=READING)
+            build_index(corpus, Weak(1), tmp_path / "i", **READING)
         write_manifest(tmp_path / "i", before)
         if lost != "manifest":
             Tables(tmp_path / "i", EMBEDDER.width).occurrences.delete(f"sentence >= {before.sentences}")
-        build_index(corpus, EMBEDDER, tmp_path / "i", reading=READING)
+        build_index(corpus, EMBEDDER, tmp_path / "i", **READING)
         assert_same_rows(tmp_path / "i", folder)
 
     @pytest.mark.parametrize("exact_rows", [300, 1000])
     def test_broken_off_at_the_very_end(self, exact_rows, corpus, tmp_path):
-        settings = {"reading": READING, "exact_rows": exact_rows}
+        settings = READING | {"exact_rows": exact_rows}
         finished = build_index(corpus, EMBEDDER, tmp_path / "i", **settings)
         shutil.copytree(tmp_path / "i", tmp_path / "copy")
         write_manifest(tmp_path / "i", msgspec.structs.replace(finished, finished=False))
@@ -167,52 +179,64 @@ class TestBuild:
 
     def test_of_a_sentence_read_in_pieces_each_is_kept(self, tmp_path):
         text = "a line without an end that was read in two pieces"
-        tokens = CUT(text)
+        tokens = TOKENIZER(text)
         build_index(
-            [Context(text, tokens[:6], "d"), Context(text, tokens[6:], "d")], EMBEDDER, tmp_path / "i", reading=READING
+            [Context(text, tokens[:6], "d"), Context(text, tokens[6:], "d")], EMBEDDER, tmp_path / "i", **READING
         )
         words = [token.text for token in tokens[6:]]
         found = open_index(tmp_path / "i").search(EMBEDDER.embed([words])[0][3], k=1)[0].occurrence
-        assert found.marked == "was read in [two] pieces"
+        assert found.bracketed == "was read in [two] pieces"
         assert found.context.words == words
 
     def test_a_generator_is_refused(self, corpus, tmp_path):
         with pytest.raises(DataError, match="changed between two readings"):
-            build_index((context for context in corpus), EMBEDDER, tmp_path / "i", reading=READING)
+            build_index((context for context in corpus), EMBEDDER, tmp_path / "i", **READING)
 
     def test_an_empty_corpus_is_refused(self, tmp_path):
         with pytest.raises(DataError, match="holds no words"):
-            build_index([], EMBEDDER, tmp_path / "i", reading=READING)
+            build_index([], EMBEDDER, tmp_path / "i", **READING)
         assert not (tmp_path / "i").exists()
+
+    def test_a_model_tells_what_it_is(self, elmo, tmp_path):
+        corpus = make_corpus([["the", "bank"], ["a", "river"]])
+        build_index(corpus, elmo, str(tmp_path / "i"), layers="top")
+        known = identify(elmo, elmo.source)
+        assert read_manifest(tmp_path / "i").reading == Reading(known, "top", elmo.config.tokenizer)
+        [near] = open_index(str(tmp_path / "i"), model=elmo).search_word("the [bank]", elmo, k=1)
+        assert near.occurrence.bracketed == "the [bank]"
+        with pytest.raises(ConfigError, match="their vectors cannot be compared"):
+            open_index(tmp_path / "i", model=random_elmo(seed=1))
+        with pytest.raises(ConfigError, match="Neighborhood is no Elmo: say which model and tokenizer"):
+            build_index(corpus, EMBEDDER, tmp_path / "other")
 
     def test_all_layers_are_refused(self, corpus, tmp_path):
         with pytest.raises(ConfigError, match="'all' is not one"):
-            build_index(corpus, EMBEDDER, tmp_path / "i", reading=msgspec.structs.replace(READING, layer="all"))
+            build_index(corpus, EMBEDDER, tmp_path / "i", **READING | {"layers": "all"})
 
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
             ({"model": ModelId("other", "1" * 64)}, r"by the model neighborhood \(0{12}\), not by other \(1{12}\)"),
-            ({"layer": 1}, "with the layer 'average', not 1"),
-            ({"tokenizer": "jieba"}, "with the tokenizer 'words', not 'jieba'"),
+            ({"layers": 1}, 'layer was "average" and is 1'),
+            ({"tokenizer": "jieba"}, 'tokenizer was "words" and is "jieba"'),
         ],
     )
     def test_another_reading_is_refused(self, changes, message, folder, corpus):
         with pytest.raises(ConfigError, match=message):
-            build_index(corpus, EMBEDDER, folder, reading=msgspec.structs.replace(READING, **changes))
+            build_index(corpus, EMBEDDER, folder, **READING | changes)
 
     def test_another_text_is_refused(self, folder, corpus):
         with pytest.raises(ConfigError, match="from another text"):
-            build_index(corpus[:-1], EMBEDDER, folder, reading=READING)
+            build_index(corpus[:-1], EMBEDDER, folder, **READING)
 
     def test_another_place_is_refused(self, corpus, tmp_path):
         (tmp_path / "file").write_text("")
         with pytest.raises(OutputError, match="is a file"):
-            build_index(corpus, EMBEDDER, tmp_path / "file", reading=READING)
+            build_index(corpus, EMBEDDER, tmp_path / "file", **READING)
         with pytest.raises(OutputError, match="not empty, and not an index"):
-            build_index(corpus, EMBEDDER, tmp_path, reading=READING)
-        with pytest.raises(OutputError, match="cannot be written here: Not a directory"):
-            build_index(corpus, EMBEDDER, tmp_path / "file" / "i", reading=READING)
+            build_index(corpus, EMBEDDER, tmp_path, **READING)
+        with pytest.raises(OutputError, match="cannot be written: Not a directory"):
+            build_index(corpus, EMBEDDER, tmp_path / "file" / "i", **READING)
 
 
 class TestSearch:
@@ -230,16 +254,16 @@ class TestSearch:
         assert len(found) == min(k, len(rows))
         for near in found:  # equal cosines may stand in either order
             occurrence = near.occurrence
-            place = occurrence.token, occurrence.position, occurrence.context.document
+            where = occurrence.token, occurrence.position, occurrence.context.document
             assert cosine(occurrence.vector, query) == pytest.approx(near.cosine, abs=1e-6)
-            assert place in [(row[0], row[2], row[3]) for row in rows]
+            assert where in [(row[0], row[2], row[3]) for row in rows]
 
     def test_finds_itself_with_its_sentence(self, index, corpus):
         for context in corpus[::7]:
             for position, vector in enumerate(EMBEDDER.embed([context.words])[0]):
                 found, likeness = index.search(vector, k=1)[0]
                 assert (found.context.words, found.position) == (context.words, position)
-                assert (found.context, found.marked) == (context, context.bracketed(position))
+                assert (found.context, found.bracketed) == (context, context.bracketed(position))
                 assert likeness == pytest.approx(1, abs=1e-6)
 
     @pytest.mark.parametrize("token", WILD)
@@ -250,9 +274,13 @@ class TestSearch:
         with pytest.raises(DataError, match="has no document"):
             index.search(np.ones(EMBEDDER.width), document=f"{token}' OR 1 = 1 OR token = '")
 
-    def test_by_a_marked_word(self, index):
-        query = read_brackets("the steep [bank] with reed and willow", CUT)
+    def test_by_a_word_in_brackets(self, index):
+        text = "the steep [bank] with reed and willow"
+        query = read_brackets(text, TOKENIZER)
         found = index.search_word(query, EMBEDDER, k=5, token="bank")
+        assert [near.cosine for near in index.search_word(text, EMBEDDER, k=5, token="bank")] == [
+            near.cosine for near in found
+        ]
         vector = EMBEDDER.embed([query.context.words])[0][query.position]
         assert [near.cosine for near in found] == [near.cosine for near in index.search(vector, k=5, token="bank")]
 
@@ -261,7 +289,7 @@ class TestSearch:
         embedder = Neighborhood()
         embedder.width = width
         for name, exact_rows in {"approximate": 400, "exact": 1000}.items():
-            build_index(corpus, embedder, tmp_path / name, reading=READING, exact_rows=exact_rows)
+            build_index(corpus, embedder, tmp_path / name, **READING, exact_rows=exact_rows)
         approximate, exact = open_index(tmp_path / "approximate"), open_index(tmp_path / "exact")
         assert approximate.manifest.rows > 400
         columns = sorted(column for one in approximate.tables.occurrences.list_indices() for column in one.columns)
@@ -281,8 +309,8 @@ class TestSearch:
                 assert [near.cosine for near in found[0]] == pytest.approx([near.cosine for near in found[1]], abs=1e-6)
 
     def test_layer_of_the_index(self, corpus, tmp_path):
-        build_index(corpus, EMBEDDER, tmp_path / "i", reading=msgspec.structs.replace(READING, layer=0))
-        query = read_brackets("a [bank]", CUT)
+        build_index(corpus, EMBEDDER, tmp_path / "i", **READING | {"layers": 0})
+        query = read_brackets("a [bank]", TOKENIZER)
         likeness = [near.cosine for near in open_index(tmp_path / "i").search_word(query, EMBEDDER, k=5)]
         assert likeness == pytest.approx([1] * 5, abs=1e-6)  # a word's own vector is the same everywhere
 
@@ -313,7 +341,7 @@ class TestOpen:
 
     def test_not_an_index(self, tmp_path):
         for path in (tmp_path, tmp_path / "missing", Path(__file__)):
-            with pytest.raises(DataError, match="is not an index: it has no manifest.json"):
+            with pytest.raises(DataError, match="not an index: there is no manifest.json"):
                 open_index(path)
 
     @pytest.mark.parametrize(
@@ -340,7 +368,7 @@ class TestOpen:
 
     def test_a_missing_extra(self, folder, corpus, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "lancedb", None)
-        for call in (lambda: open_index(folder), lambda: build_index(corpus, EMBEDDER, tmp_path, reading=READING)):
+        for call in (lambda: open_index(folder), lambda: build_index(corpus, EMBEDDER, tmp_path, **READING)):
             with pytest.raises(MissingExtraError, match=r'needs lancedb: pip install "elmokit\[search\]"'):
                 call()
 
@@ -424,7 +452,7 @@ class TestCommands:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["the bank of the stream"], "marks no word"),
+            (["the bank of the stream"], "no word in brackets"),
             (["the [bank] of the [stream]"], "more brackets than one pair"),
             (["the []"], "nothing in its brackets"),
             (["the [bank]", "--token", "bnak"], "no word 'bnak'; near spellings that it has: bank"),
@@ -458,7 +486,7 @@ main(sys.argv[1:])
 
 def test_killed_and_resumed(model_folder, tmp_path):
     """kill -9 in the middle of the work loses what was not committed and nothing else."""
-    lines = [" ".join(words) for seed in range(4) for words in around("bank", RIVER, 50, seed=seed)]
+    lines = [" ".join(words) + " ." for seed in range(4) for words in around("bank", RIVER, 50, seed=seed)]
     (tmp_path / "long.txt").write_text("\n".join(lines), encoding="utf-8")
     arguments = ["index", "build", tmp_path / "long.txt", "-m", model_folder, "-o"]
     killed = subprocess.run([sys.executable, "-c", SCRIPT, *arguments, tmp_path / "killed"], check=False)
@@ -468,3 +496,41 @@ def test_killed_and_resumed(model_folder, tmp_path):
     run(*arguments, tmp_path / "killed")
     run(*arguments, tmp_path / "whole")
     assert_same_rows(tmp_path / "killed", tmp_path / "whole")
+
+
+WAITING = """
+import sys, time
+from pathlib import Path
+from elmokit.cli import main
+from elmokit.lexicon import index
+
+def commit(folder, manifest, write=index.write_manifest):
+    write(folder, manifest)
+    while manifest.sentences and not Path(folder).with_name("go").exists():
+        time.sleep(0.05)
+
+index.CHUNK_TOKENS, index.write_manifest = 100, commit
+main(sys.argv[1:])
+"""
+
+
+def test_two_builds_at_once(text, model_folder, tmp_path):
+    """The second is told to wait, and changes nothing."""
+    arguments = ["index", "build", text, "-m", model_folder, "-o", tmp_path / "i"]
+    first = subprocess.Popen([sys.executable, "-c", WAITING, *arguments], stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "i" / "occurrences.lance").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        second = subprocess.run(
+            [sys.executable, "-m", "elmokit", *arguments], capture_output=True, text=True, check=False
+        )
+        assert second.returncode == 2
+        assert f"{tmp_path / 'i'} is in use by process {first.pid} on " in second.stderr
+        assert second.stderr.endswith(": wait for it, or choose another\n")
+    finally:
+        (tmp_path / "go").touch()
+        assert first.wait(timeout=120) == 0
+    run(*arguments[:-1], tmp_path / "whole")
+    assert_same_rows(tmp_path / "i", tmp_path / "whole")
+    assert not [path for path in (tmp_path / "i").iterdir() if path.name.startswith(".")]

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from zlib import crc32
@@ -9,16 +11,17 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from elmokit import lexicon
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import survey
 from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
-from elmokit.lexicon.occurrences import Sample, find_occurrences, type_vectors
-from elmokit.lexicon.shift import ShiftSettings, find_shift
-from elmokit.text.brackets import read_brackets
+from elmokit.lexicon.occurrences import draw_occurrences, find_occurrences, survey, type_vectors
+from elmokit.lexicon.settings import ShiftSettings
+from elmokit.lexicon.shift import find_shift
+from elmokit.text.brackets import has_brackets, read_brackets
 from elmokit.text.corpus import make_corpus, open_corpus
 from elmokit.text.tokenizers import get_tokenizer
 
-CUT = get_tokenizer("words")
+TOKENIZER = get_tokenizer("words")
 RIVER = "water boat steep green shore reed fish mud willow stream ferry swan".split()
 MONEY = "gold loan clerk cheque vault teller credit deposit account rate coin wage".split()
 
@@ -39,11 +42,24 @@ class Neighborhood:
 
     def _layers(self, words):
         own = np.stack([_vector(word, self.width) for word in words])
-        around = [np.delete(own, place, axis=0).mean(axis=0) for place in range(len(words))]
+        around = [np.delete(own, position, axis=0).mean(axis=0) for position in range(len(words))]
         return np.stack([own, np.stack(around)]).astype(np.float32)  # (2, T, D)
 
 
 EMBEDDER = Neighborhood()
+
+
+class Recorder:
+    """Progress that is kept."""
+
+    def __init__(self):
+        self.updates = []
+
+    def message(self, text, /):
+        raise AssertionError(text)
+
+    def update(self, stage, done, total=None, /, *, unit="", note=""):
+        self.updates.append((stage, done, total, unit))
 
 
 def around(word, topic, count, *, seed=0):
@@ -79,7 +95,7 @@ class TestCorpus:
         (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"Mr. Bennet sat."))
         objects = [{"text": "One fish. Two fish."}, {"text": "Red fish."}]
         (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, objects)), encoding="utf-8")
-        corpus = open_corpus([tmp_path], CUT)
+        corpus = open_corpus([tmp_path], TOKENIZER)
         texts = [
             "He came.",
             "She went.",
@@ -98,12 +114,16 @@ class TestCorpus:
 
     def test_lines_that_are_sentences(self, tmp_path):
         (tmp_path / "a.txt").write_text("He came. She went.\nThen\n", encoding="utf-8")
-        corpus = open_corpus([tmp_path / "a.txt"], CUT, split=False)
+        corpus = open_corpus([tmp_path / "a.txt"], TOKENIZER, lines="sentences")
         assert [context.words for context in corpus] == [["He", "came", ".", "She", "went", "."], ["Then"]]
 
     def test_text_without_an_end(self, tmp_path):
         (tmp_path / "a.txt").write_text("word " * 25_000, encoding="utf-8")
-        assert [len(context.tokens) for context in open_corpus([tmp_path / "a.txt"], CUT)] == [10_000, 10_000, 5_000]
+        assert [len(context.tokens) for context in open_corpus([tmp_path / "a.txt"], TOKENIZER)] == [
+            10_000,
+            10_000,
+            5_000,
+        ]
 
     def test_survey(self, corpus):
         known = survey(corpus)
@@ -113,7 +133,7 @@ class TestCorpus:
     def test_no_words(self, tmp_path):
         (tmp_path / "a.txt").write_text(" \n\n", encoding="utf-8")
         with pytest.raises(DataError, match="no words"):
-            survey(open_corpus([tmp_path / "a.txt"], CUT))
+            survey(open_corpus([tmp_path / "a.txt"], TOKENIZER))
 
     @pytest.mark.parametrize(("word", "near"), [("bnak", "bank"), ("Water", "water"), ("depositt", "deposit")])
     def test_near_spellings(self, corpus, word, near):
@@ -130,7 +150,7 @@ class TestCorpus:
             survey(corpus).check_word("zzz")
 
 
-class TestMarks:
+class TestBrackets:
     @pytest.mark.parametrize(
         ("tokenizer", "text", "words", "position"),
         [
@@ -143,17 +163,17 @@ class TestMarks:
             ("characters", "他在[银行]工作", ["他", "在", "银行", "工", "作"], 2),
         ],
     )
-    def test_the_marked_word_is_one_token(self, tokenizer, text, words, position):
-        mark = read_brackets(text, get_tokenizer(tokenizer))
-        assert (mark.context.words, mark.position, mark.word) == (words, position, words[position])
-        assert all(mark.context.text[start:end] == token for token, start, end in mark.context.tokens)
+    def test_the_word_in_brackets_is_one_token(self, tokenizer, text, words, position):
+        found = read_brackets(text, get_tokenizer(tokenizer))
+        assert (found.context.words, found.position, found.word) == (words, position, words[position])
+        assert all(found.context.text[start:end] == token for token, start, end in found.context.tokens)
 
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("He sat on the bank.", "marks no word"),
-            ("He sat on the [bank.", "marks no word"),
-            ("He sat on the [bank】.", "marks no word"),
+            ("He sat on the bank.", "no word in brackets"),
+            ("He sat on the [bank.", "no word in brackets"),
+            ("He sat on the [bank】.", "no word in brackets"),
             ("He [sat] on the [bank].", "more brackets than one pair"),
             ("He [sat] on the 【bank】.", "more brackets than one pair"),
             ("He [[sat]] down.", "more brackets than one pair"),
@@ -162,7 +182,7 @@ class TestMarks:
     )
     def test_mistakes(self, text, message):
         with pytest.raises(DataError, match=message):
-            read_brackets(text, CUT)
+            read_brackets(text, TOKENIZER)
 
     def test_has_brackets(self):
         assert [has_brackets(text) for text in ("宝玉", "【宝玉】", "bank]")] == [False, True, True]
@@ -178,11 +198,11 @@ class TestOccurrences:
             for occurrence, (_, _, vector) in zip(occurrences, plain, strict=True):
                 np.testing.assert_array_equal(occurrence.vector, vector)
                 assert occurrence.token == word
-        assert found["oak"][-1].marked == "rare oak ! [oak]"
+        assert found["oak"][-1].bracketed == "rare oak ! [oak]"
 
     def test_a_limit_draws_so_many(self, corpus):
         draws = [find_occurrences(corpus, EMBEDDER, ["bank", "rare"], limit=7, seed=seed) for seed in (0, 0, 1)]
-        texts = [[occurrence.marked for occurrence in draw["bank"]] for draw in draws]
+        texts = [[occurrence.bracketed for occurrence in draw["bank"]] for draw in draws]
         assert [len(draw) for draw in texts] == [7, 7, 7]
         assert texts[0] == texts[1] != texts[2]
         assert len(draws[0]["rare"]) == 1
@@ -192,11 +212,9 @@ class TestOccurrences:
         corpus = make_corpus([["a"], ["a", "b", "a"], ["a", "a"]])
         drawn: Counter[tuple[int, int]] = Counter()
         for seed in range(4000):
-            sample = Sample({"a": 5}, limit=2, seed=seed)
-            drawn.update(
-                (number, place) for number, context in enumerate(corpus) for place in sample.positions(context)
-            )
-            sample.check_complete()
+            for context, positions in draw_occurrences(corpus, {"a": 5}, limit=2, seed=seed):
+                drawn.update((corpus.index(context), position) for position in positions)
+        assert drawn.total() == 8000
         assert len(drawn) == 5
         assert all(abs(count - 1600) < 124 for count in drawn.values())
 
@@ -208,10 +226,15 @@ class TestOccurrences:
                 self.seen += len(sentences)
                 return super().embed(sentences, layers=layers)
 
-        embedder, told = Counting(), []
-        find_occurrences(corpus, embedder, ["bank"], limit=5, progress=lambda *numbers: told.append(numbers))
+        embedder = Counting()
+        find_occurrences(corpus, embedder, ["bank"], limit=5)
         assert embedder.seen == 5
-        assert told == [(number, 76) for number in range(1, 77)]
+
+    def test_both_readings_are_reported(self, corpus):
+        progress = Recorder()
+        find_occurrences(corpus, EMBEDDER, ["bank"], limit=5, progress=progress)
+        counting = [("counting words", number, None, "sentences") for number in range(1, 77)]
+        assert progress.updates == counting + [("embedding", number, 76, "sentences") for number in range(1, 77)]
 
     def test_a_generator_is_refused(self):
         with pytest.raises(DataError, match="not a generator"):
@@ -269,7 +292,7 @@ class TestNeighbors:
     @pytest.mark.parametrize("any_word", [False, True])
     @pytest.mark.parametrize("layers", ["average", 1])
     def test_in_context(self, corpus, any_word, layers):
-        query = read_brackets("the steep green [bank] of the stream", CUT)
+        query = read_brackets("the steep green [bank] of the stream", TOKENIZER)
         found = context_neighbors(query, corpus, EMBEDDER, k=12, any_word=any_word, layers=layers)
         own = EMBEDDER.embed([query.context.words], layers=layers)[0][3]
         words = {word for context in corpus for word in context.words} if any_word else {"bank"}
@@ -281,13 +304,24 @@ class TestNeighbors:
 
     def test_the_sense_is_found(self, corpus):
         for text, topic in (("coin rate [bank] loan vault", MONEY), ("boat shore [bank] swan reed", RIVER)):
-            for occurrence, _ in context_neighbors(read_brackets(text, CUT), corpus, EMBEDDER, k=10, layers="top"):
+            for occurrence, _ in context_neighbors(
+                read_brackets(text, TOKENIZER), corpus, EMBEDDER, k=10, layers="top"
+            ):
                 assert len(set(occurrence.context.words) & set(topic)) == 6
+
+    def test_a_query_as_a_string(self, corpus, tmp_path):
+        """By the tokenizer of the corpus, or of the model."""
+        (tmp_path / "bank.txt").write_text("A green bank. A rich bank.", encoding="utf-8")
+        text = open_corpus([tmp_path / "bank.txt"], TOKENIZER)
+        found = context_neighbors("The green [bank].", text, EMBEDDER, k=1)
+        assert [near.occurrence.bracketed for near in found] == ["A green [bank]."]
+        with pytest.raises(ConfigError, match="neither the corpus nor the embedder has a tokenizer"):
+            context_neighbors("The green [bank].", corpus, EMBEDDER)
 
     def test_no_sentence_twice_nor_the_query_itself(self):
         corpus = make_corpus([["by", "the", "bank"], ["a", "bank"], ["a", "bank"], ["bank", "bank"]])
-        found = context_neighbors(read_brackets("by the [bank]", CUT), corpus, EMBEDDER, k=10)
-        assert sorted(near.occurrence.marked for near in found) == ["[bank] bank", "a [bank]", "bank [bank]"]
+        found = context_neighbors(read_brackets("by the [bank]", TOKENIZER), corpus, EMBEDDER, k=10)
+        assert sorted(near.occurrence.bracketed for near in found) == ["[bank] bank", "a [bank]", "bank [bank]"]
 
     def test_mistakes(self, corpus):
         types = type_vectors(corpus, EMBEDDER)
@@ -296,7 +330,7 @@ class TestNeighbors:
         with pytest.raises(ConfigError, match="k is 0"):
             word_neighbors("bank", types, k=0)
         with pytest.raises(DataError, match="near spellings that it has: bank"):
-            context_neighbors(read_brackets("the [banks]", CUT), corpus, EMBEDDER)
+            context_neighbors(read_brackets("the [banks]", TOKENIZER), corpus, EMBEDDER)
 
 
 class TestShift:
@@ -335,6 +369,15 @@ class TestShift:
         assert {change.word for change in changes} == {word for word in first if min(first[word], second[word]) >= 10}
         assert [change.apd for change in changes] == sorted((change.apd for change in changes), reverse=True)
 
+    def test_every_corpus_is_counted_once(self, corpora):
+        progress = Recorder()
+        find_shift(*corpora, EMBEDDER, words=["bank"], progress=progress)
+        counting = ["counting the first corpus", "counting the second corpus"]
+        embedding = ["embedding the first corpus", "embedding the second corpus"]
+        examples = ["examples from the first corpus", "examples from the second corpus"]
+        assert list(dict.fromkeys(stage for stage, *_ in progress.updates)) == counting + embedding + examples
+        assert len(progress.updates) == 3 * sum(map(len, corpora))
+
     def test_mistakes(self, corpora):
         with pytest.raises(DataError, match="no word occurs 1000 times in both"):
             find_shift(*corpora, EMBEDDER, settings=ShiftSettings(min_count=1000))
@@ -342,3 +385,16 @@ class TestShift:
             find_shift(*corpora, EMBEDDER, words=["bnak"])
         with pytest.raises(ConfigError, match="unknown measure 'cos'"):
             find_shift(*corpora, EMBEDDER, settings=ShiftSettings(by="cos"))
+
+
+class TestFrontDoor:
+    def test_names(self):
+        assert set(dir(lexicon)) == set(lexicon.__all__)
+        for name in lexicon.__all__:
+            assert getattr(lexicon, name).__name__ == name  # a verb or a class, never the module of that name
+        with pytest.raises(AttributeError, match="nonsense"):
+            _ = lexicon.nonsense
+
+    def test_import_leaves_torch_alone(self):
+        code = "import sys, elmokit.lexicon; sys.exit(any(name in sys.modules for name in ('torch', 'numpy')))"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

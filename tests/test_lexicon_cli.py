@@ -1,21 +1,26 @@
 """The commands about words, as a user types them."""
 
+import gzip
+import io
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import zstandard
 from cyclopts import App
-from test_lexicon import CUT, MONEY, RIVER, around
+from test_lexicon import MONEY, RIVER, TOKENIZER, around
 from test_lexicon_substitutes import random_predictor
 
 import elmokit
-from elmokit.cli.lexicon import neighbors, senses, shift, substitutes, surprisal
+from elmokit.cli import app as all_commands
+from elmokit.cli.words import neighbors, senses, shift, substitutes, surprisal
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
-from elmokit.lexicon.substitutes import substitutes as find_substitutes
+from elmokit.lexicon.predictions import substitutes as find_substitutes
 from elmokit.static.files import write_vectors
 from elmokit.text.brackets import read_brackets
 from elmokit.text.corpus import open_corpus
@@ -28,6 +33,10 @@ def run(*arguments) -> None:
     for command in COMMANDS:
         app.command(command)
     app([str(argument) for argument in arguments], exit_on_error=False, print_error=False)
+
+
+def run_app(*arguments) -> None:
+    all_commands([str(argument) for argument in arguments], exit_on_error=False, print_error=False)
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +91,8 @@ class TestNeighbors:
         [
             ("bnak", "no word 'bnak'; near spellings that it has: bank"),
             ("the [bank] of the [stream]", "more brackets than one pair"),
-            ("the [bank of", "marks no word"),
-            ("the bank of the stream", "marks no word"),
+            ("the [bank of", "no word in brackets"),
+            ("the bank of the stream", "no word in brackets"),
         ],
     )
     def test_mistakes(self, options, query, message):
@@ -142,7 +151,7 @@ class TestPredictions:
         run("substitutes", "The [bank] of the river", "-m", model, "-k", 4, "--direction", "forward")
         own, *lines = capsys.readouterr().out.splitlines()
         found = find_substitutes(
-            elmokit.load(model), read_brackets("The [bank] of the river", CUT), k=4, direction="forward"
+            elmokit.load(model), read_brackets("The [bank] of the river", TOKENIZER), k=4, direction="forward"
         )
         assert own.startswith(f"bank: rank {found.rank} of ")
         assert [line.split("  ")[-1] for line in lines] == [word for word, _ in found.candidates]
@@ -161,6 +170,63 @@ class TestPredictions:
         assert f"{found['words'][1]['forward']:.2f}" in lines[3]
 
 
+class TestIntake:
+    """Every command reads standard input, several files, folders, and packed ones, and all say the same."""
+
+    @pytest.fixture
+    def texts(self, text, tmp_path):
+        folder = tmp_path / "texts"
+        folder.mkdir()
+        lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / "a.txt.zst").write_bytes(zstandard.compress("".join(lines[:20]).encode()))
+        (folder / "b.txt.gz").write_bytes(gzip.compress("".join(lines[20:]).encode()))
+        return folder
+
+    @pytest.mark.parametrize(
+        ("command", "settings"),
+        [
+            (["neighbors", "bank"], ["--min-count", "2"]),
+            (["neighbors", "the [bank] of it"], ["--any-word"]),
+            (["senses", "bank"], ["--count", "2", "--examples", "0"]),
+        ],
+    )
+    def test_corpora(self, command, settings, text, texts, model_folder, capsys, monkeypatch):
+        found = []
+        files = sorted(texts.iterdir())
+        for name, paths in {str(text): [text], "2 files": [texts], "2 files ": files, "standard input": ["-"]}.items():
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+            corpora = [part for path in paths for part in ("--corpus", path)]
+            run(*command, *corpora, "-m", model_folder, *settings)
+            output = capsys.readouterr()
+            found.append(output.out)
+            assert re.fullmatch(rf"{re.escape(name.strip())}: done, 51 sentences, \d+ s\n", output.err)
+        assert found[0]
+        assert found == found[:1] * 4
+
+    def test_shift(self, text, texts, model_folder, capsys, monkeypatch):
+        found = []
+        for first, second in ((text, text), ("-", texts), (texts, "-")):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+            run("shift", first, second, "-m", model_folder, "--words", "bank", "--examples", 0)
+            output = capsys.readouterr()
+            found.append(output.out)
+            assert output.err.splitlines()[-1].startswith(
+                {text: f"{text} and {text}: done", "-": "standard input and 2 files: done"}.get(first, "2 files and")
+            )
+        assert "bank  (50 and 50)" in found[0]
+        assert found == found[:1] * 3
+
+    def test_index(self, text, texts, model_folder, tmp_path, capsys, monkeypatch):
+        pytest.importorskip("lancedb", reason="needs the extra 'search'")
+        for number, paths in enumerate(([texts], sorted(texts.iterdir()), ["-"])):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+            folder = tmp_path / str(number)
+            run_app("index", "build", *paths, "-m", model_folder, "-o", folder)
+            output = capsys.readouterr()
+            assert output.out == f"{folder}: 405 occurrences in 51 sentences\n"
+            assert ": done, 51 sentences" in output.err
+
+
 @pytest.mark.parametrize("command", ["substitutes", "surprisal"])
 def test_a_model_that_predicts_nothing(command, model_folder):
     with pytest.raises(CheckpointError, match="no softmax"):
@@ -170,8 +236,8 @@ def test_a_model_that_predicts_nothing(command, model_folder):
 @pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
 def test_help_needs_no_heavy_import(command):
     code = (
-        "import sys\nfrom cyclopts import App\nfrom elmokit.cli import lexicon\n"
-        f"app = App(name='elmokit', result_action='return_none')\napp.command(lexicon.{command})\n"
+        "import sys\nfrom cyclopts import App\nfrom elmokit.cli import words\n"
+        f"app = App(name='elmokit', result_action='return_none')\napp.command(words.{command})\n"
         f"app(['{command}', '--help'])\n"
         "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
     )

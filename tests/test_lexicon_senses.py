@@ -8,13 +8,11 @@ import pytest
 from test_lexicon import EMBEDDER, MONEY, RIVER, around
 
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.lexicon.corpus import survey
-from elmokit.lexicon.grouping import group, silhouette
-from elmokit.lexicon.occurrences import Occurrence, find_occurrences, unit_vectors
+from elmokit.lexicon.clustering import cluster, silhouette
+from elmokit.lexicon.occurrences import Occurrence, find_occurrences, survey, unit_vectors
 from elmokit.lexicon.plots import COLORS, plane, write_plot
-from elmokit.lexicon.senses import SenseSettings, find_senses, group_senses
-from elmokit.lexicon.surroundings import Surroundings
-from elmokit.lexicon.telling import telling_words
+from elmokit.lexicon.senses import Surroundings, find_senses, group_senses, keywords
+from elmokit.lexicon.settings import SenseSettings
 from elmokit.text.corpus import make_corpus
 
 STARS = "moon comet orbit planet galaxy eclipse nova dwarf zenith halo nebula meteor".split()
@@ -35,11 +33,11 @@ def agree(labels, others):
     return len(pairs) == len(set(labels.tolist())) == len(set(others.tolist()))
 
 
-class TestGrouping:
+class TestClustering:
     @pytest.mark.parametrize("sizes", [(50, 50), (90, 10), (40, 30, 20, 10)])
     def test_clouds_are_found(self, sizes):
         units, labels = cloud(*sizes)
-        found = group(units, len(sizes))
+        found = cluster(units, len(sizes))
         assert agree(found.labels, labels)
         sums = np.stack([units[found.labels == number].sum(axis=0) for number in range(len(sizes))])
         np.testing.assert_allclose(found.centers, unit_vectors(sums), atol=1e-6)
@@ -47,36 +45,36 @@ class TestGrouping:
 
     def test_a_function_of_the_seed(self):
         units, _ = cloud(60, spread=1.0)
-        runs = [group(units, 4, seed=seed, restarts=1) for seed in (0, 0, 1, 2, 3)]
+        runs = [cluster(units, 4, seed=seed, restarts=1) for seed in (0, 0, 1, 2, 3)]
         np.testing.assert_array_equal(runs[0].labels, runs[1].labels)
         assert len({run.likeness for run in runs}) > 1
 
     def test_more_restarts_are_no_worse(self):
         units, _ = cloud(80, spread=1.0)
-        assert group(units, 5, restarts=20).likeness >= group(units, 5, restarts=1).likeness
+        assert cluster(units, 5, restarts=20).likeness >= cluster(units, 5, restarts=1).likeness
 
     def test_silhouette_is_that_of_all_pairs(self):
         units, labels = cloud(20, 12, 1, spread=0.8)
         distances = 1 - units @ units.T
         scores = []
-        for place, own in enumerate(labels):
+        for index, own in enumerate(labels):
             if (labels == own).sum() == 1:
                 scores.append(0.0)
                 continue
-            a = distances[place, labels == own].sum() / ((labels == own).sum() - 1)
-            b = min(distances[place, labels == other].mean() for other in set(labels.tolist()) - {own})
+            a = distances[index, labels == own].sum() / ((labels == own).sum() - 1)
+            b = min(distances[index, labels == other].mean() for other in set(labels.tolist()) - {own})
             scores.append((b - a) / max(a, b))
         assert silhouette(units, labels) == pytest.approx(np.mean(scores), abs=1e-5)  # single precision cosines
 
     def test_points_that_coincide(self):
         units = np.repeat(unit_vectors(np.ones((1, 5), np.float32)), 6, axis=0)
-        assert group(units, 3).likeness == pytest.approx(1)
+        assert cluster(units, 3).likeness == pytest.approx(1)
 
     def test_impossible_numbers(self):
         units, _ = cloud(3)
         for count in (0, 4):
             with pytest.raises(ConfigError, match=f"3 occurrences cannot be put into {count} groups"):
-                group(units, count)
+                cluster(units, count)
         with pytest.raises(ConfigError, match="not defined"):
             silhouette(units, np.zeros(3, dtype=np.int64))
 
@@ -100,9 +98,9 @@ class TestSenses:
             members = [o for o, label in zip(found.occurrences, found.labels, strict=True) if label == number]
             assert (len(members), len(members) / 100) == (sense.count, sense.share)
             assert all(set(member.context.words) <= {word, *topic} for member in members)
-            assert {telling.word for telling in sense.words} <= set(topic)
+            assert {keyword.word for keyword in sense.words} <= set(topic)
             assert len(sense.examples) == 3
-            assert {example.marked for example in sense.examples} <= {member.marked for member in members}
+            assert {example.bracketed for example in sense.examples} <= {member.bracketed for member in members}
 
     def test_one_sense(self, corpus):
         found = find_senses("moon", make_corpus(around("moon", [f"w{n}" for n in range(60)], 80)), EMBEDDER)
@@ -118,7 +116,7 @@ class TestSenses:
             center = units[found.labels == number].sum(axis=0)
             order = np.argsort(-units[found.labels == number] @ center, kind="stable")
             members = [o for o, label in zip(found.occurrences, found.labels, strict=True) if label == number]
-            assert [example.marked for example in sense.examples] == [members[place].marked for place in order]
+            assert [example.bracketed for example in sense.examples] == [members[index].bracketed for index in order]
 
     def test_a_few_occurrences(self):
         corpus = make_corpus([["a", "bank"], ["the", "bank"], ["my", "bank"]])
@@ -130,7 +128,7 @@ class TestSenses:
     def test_occurrences_that_do_not_differ(self):
         found = find_senses("bank", make_corpus([["a", "bank"]] * 20), EMBEDDER)
         assert [sense.count for sense in found.senses] == [20]
-        assert [example.marked for example in found.senses[0].examples] == ["a [bank]"]
+        assert [example.bracketed for example in found.senses[0].examples] == ["a [bank]"]
 
     def test_mistakes(self, corpus):
         with pytest.raises(DataError, match="near spellings that it has: bank"):
@@ -139,7 +137,7 @@ class TestSenses:
             find_senses("bank", corpus, EMBEDDER, settings=SenseSettings(most=0))
 
 
-class TestTellingWords:
+class TestKeywords:
     @pytest.fixture
     def sides(self):
         vector = np.zeros(1, np.float32)
@@ -149,7 +147,7 @@ class TestTellingWords:
 
     def test_frequent_on_one_side(self, sides):
         counts = survey([occurrence.context for side in sides for occurrence in side]).counts
-        found = telling_words(*sides, counts)
+        found = keywords(*sides, counts)
         assert [word.word for word in found][:2] == ["steep", "odd"]
         assert "bank" not in [word.word for word in found]
         assert found[0].score > found[1].score > 0
@@ -157,7 +155,7 @@ class TestTellingWords:
     def test_against_the_corpus(self, sides):
         """Where there is one sense alone, a word as frequent as everywhere tells nothing."""
         counts = {"the": 2000, "steep": 6, "odd": 1, "rich": 7, "bank": 14, "of": 2000}
-        found = telling_words(sides[0], [], counts)
+        found = keywords(sides[0], [], counts)
         assert [word.word for word in found] == ["steep", "odd", "the"]
         assert found[2].score < 0.1 < 1 < found[1].score
 
@@ -209,7 +207,7 @@ class TestPlots:
         pixels = image.imread(tmp_path / "bank.png")[..., :3]
         assert pixels.shape == (900, 1200, 3)
         for color in COLORS[:2]:
-            wanted = np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+            wanted = np.array([int(color[start : start + 2], 16) for start in (1, 3, 5)]) / 255
             shown = 0.75 * wanted + 0.25  # as the points are drawn, on white
             assert (np.abs(pixels - shown).max(axis=-1) < 0.02).sum() > 100
 
@@ -250,9 +248,9 @@ class TestSurroundings:
         for words, vectors in zip(self.SENTENCES, found, strict=True):
             assert vectors.shape == (elmo.layer_count, len(words), elmo.width)
             states = elmo.run([["<S>", *words, "</S>"]], gradients=False).numpy()
-            for place in range(len(words)):
-                np.testing.assert_allclose(vectors[:, place, :half], states[:, place, :half], atol=1e-6)
-                np.testing.assert_allclose(vectors[:, place, half:], states[:, place + 2, half:], atol=1e-6)
+            for position in range(len(words)):
+                np.testing.assert_allclose(vectors[:, position, :half], states[:, position, :half], atol=1e-6)
+                np.testing.assert_allclose(vectors[:, position, half:], states[:, position + 2, half:], atol=1e-6)
 
     def test_the_word_itself_is_unread(self, elmo):
         here, there, elsewhere = Surroundings(elmo).embed(["a bank here", "a well here", "a bank there"], layers="top")

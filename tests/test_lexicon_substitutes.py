@@ -16,12 +16,12 @@ from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
 from elmokit.config import SoftmaxConfig
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.lexicon.substitutes import place_probabilities, substitutes, surprisal
+from elmokit.lexicon.predictions import position_probabilities, substitutes, surprisal
 from elmokit.pretrain import perplexity, pretrain
 from elmokit.text.brackets import read_brackets
 from elmokit.text.tokenizers import get_tokenizer
 
-CUT = get_tokenizer("words")
+TOKENIZER = get_tokenizer("words")
 TEXT = "The [bank] of the river was zigzag ."
 KINDS = {"full": (), "sampled": (), "adaptive": (5, 20)}
 
@@ -42,7 +42,7 @@ def elmo(request):
 
 
 def plain(elmo, words, position):
-    """Log probabilities of every word in a place, forward and backward, (2, V)."""
+    """Log probabilities of every word at a position, forward and backward, (2, V)."""
     top = elmo.bilm(elmo._computed_vectors(["<S>", *words, "</S>"]), [len(words) + 2])[0][-1]
     width = elmo.config.projection
     rows = torch.stack([top[position, :width], top[position + 2, width:]])
@@ -51,31 +51,37 @@ def plain(elmo, words, position):
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 def test_probabilities_are_those_of_the_softmax(elmo, direction):
-    mark = read_brackets(TEXT, CUT)
-    found = place_probabilities(elmo, mark.context.words, mark.position, direction=direction).numpy()
+    query = read_brackets(TEXT, TOKENIZER)
+    found = position_probabilities(elmo, query.context.words, query.position, direction=direction).numpy()
     assert found.sum() == pytest.approx(1)
-    both = plain(elmo, mark.context.words, 1)
+    both = plain(elmo, query.context.words, 1)
     scores = np.exp({"forward": both[0], "backward": both[1], "both": both.sum(axis=0)}[direction])
     scores[:3] = 0  # <S>, </S>, <UNK>
     np.testing.assert_allclose(found, scores / scores.sum(), rtol=1e-4)  # the engine's single precision
 
 
 def test_the_best_and_the_word_itself(elmo):
-    mark = read_brackets(TEXT, CUT)
-    found = substitutes(elmo, mark, k=7)
-    probabilities = place_probabilities(elmo, mark.context.words, mark.position).numpy()
+    query = read_brackets(TEXT, TOKENIZER)
+    found = substitutes(elmo, query, k=7)
+    probabilities = position_probabilities(elmo, query.context.words, query.position).numpy()
     order = np.argsort(-probabilities)
-    assert [word for word, _ in found.candidates] == [VOCABULARY.words[place] for place in order[:7]]
+    assert [word for word, _ in found.candidates] == [VOCABULARY.words[index] for index in order[:7]]
     assert [value for _, value in found.candidates] == pytest.approx(probabilities[order[:7]].tolist())
     assert VOCABULARY.words[order[found.rank - 1]] == found.word == "bank"
     assert found.probability == pytest.approx(probabilities[order[found.rank - 1]])
-    everything = substitutes(elmo, mark, k=10_000).candidates
+    everything = substitutes(elmo, query, k=10_000).candidates
     assert len(everything) == len(VOCABULARY) - 3
     assert sum(value for _, value in everything) == pytest.approx(1)
 
 
+def test_sentences_as_strings(elmo):
+    assert substitutes(elmo, TEXT) == substitutes(elmo, read_brackets(TEXT, elmo.tokenizer))
+    text = "The bank of the river"
+    assert surprisal(elmo, text) == surprisal(elmo, text.split())
+
+
 def test_the_word_itself_is_not_seen(elmo):
-    one, other = (substitutes(elmo, read_brackets(f"The [{word}] of it", CUT)) for word in ("bank", "zigzag"))
+    one, other = (substitutes(elmo, read_brackets(f"The [{word}] of it", TOKENIZER)) for word in ("bank", "zigzag"))
     assert one.candidates == other.candidates
     assert (other.word, other.rank, other.probability) == ("zigzag", None, None)
 
@@ -99,15 +105,15 @@ def test_surprisal_of_each_word(elmo):
 
 
 def test_mistakes(elmo):
-    mark = read_brackets(TEXT, CUT)
+    query = read_brackets(TEXT, TOKENIZER)
     with pytest.raises(ConfigError, match="unknown direction 'up'"):
-        substitutes(elmo, mark, direction="up")
+        substitutes(elmo, query, direction="up")
     with pytest.raises(ConfigError, match="k is 0"):
-        substitutes(elmo, mark, k=0)
+        substitutes(elmo, query, k=0)
 
 
 def test_a_model_without_softmax():
-    for ask in (lambda elmo: substitutes(elmo, read_brackets(TEXT, CUT)), lambda elmo: surprisal(elmo, ["bank"])):
+    for ask in (lambda elmo: substitutes(elmo, read_brackets(TEXT, TOKENIZER)), lambda elmo: surprisal(elmo, ["bank"])):
         with pytest.raises(CheckpointError, match="the model has no softmax, so it cannot predict words"):
             ask(random_elmo())
 
@@ -124,7 +130,9 @@ def test_a_trained_model_knows_what_fits(tmp_path):
     for text, fitting in zip(
         ("the [cat] sees the river .", "the cat [sees] the river .", "the cat sees the [river] ."), parts, strict=True
     ):
-        assert {word for word, _ in substitutes(elmo, read_brackets(text, CUT), k=4).candidates} == set(fitting), text
+        assert {word for word, _ in substitutes(elmo, read_brackets(text, TOKENIZER), k=4).candidates} == set(
+            fitting
+        ), text
     odd = surprisal(elmo, "the cat the sees river .".split())
     plain_order = surprisal(elmo, "the cat sees the river .".split())
     assert odd.words[2].forward > plain_order.words[2].forward

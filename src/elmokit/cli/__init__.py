@@ -13,10 +13,10 @@ from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.index import index
 from elmokit.cli.info import info
-from elmokit.cli.lexicon import neighbors, senses, shift, substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.static import static
 from elmokit.cli.task import task
+from elmokit.cli.words import neighbors, senses, shift, substitutes, surprisal
 from elmokit.errors import ElmoError
 
 app = App(

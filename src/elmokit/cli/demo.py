@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elmokit.elmo import Elmo
-    from elmokit.lexicon.substitutes import Substitutes
+    from elmokit.lexicon.predictions import Substitutes
     from elmokit.progress import Progress
     from elmokit.text.brackets import BracketedWord
 
@@ -50,7 +50,6 @@ class Uses:
 
     @property
     def word(self) -> str:
-        """The word itself."""
         return self.sentences[0].word
 
     @property
@@ -123,8 +122,8 @@ def find_sample(name: str) -> Path:
 
 
 def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
-    """Show what a model makes of words in two senses, and what it expects in a place."""
-    from elmokit.lexicon.substitutes import substitutes
+    """Show what a model makes of words in two senses, and what it expects in a gap."""
+    from elmokit.lexicon.predictions import substitutes
     from elmokit.text.brackets import read_brackets
 
     print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
@@ -134,8 +133,8 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
     for senses in lesson["words"].values():
         uses = compare(senses, elmo)
         shown.uses.append(uses)
-        _show(f"{uses.word}", cosine_table(uses))
-    print("Guess: what could stand in a place? The model sees the words before and after it.\n")
+        _show(uses.word, cosine_table(uses))
+    print("Guess: what could stand in the gap? The model sees the words before and after it.\n")
     for sentence in lesson["guesses"]:
         query = read_brackets(sentence, elmo.tokenizer)
         guess = substitutes(elmo, query, k=GUESSES)
@@ -144,24 +143,24 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
 
 
 def compare(senses: Sequence[Sequence[str]], elmo: "Elmo") -> Uses:
-    """The vectors of a word in marked sentences of each sense."""
+    """The vectors of a word in brackets in sentences of each sense."""
     import numpy as np
 
     from elmokit.lexicon.occurrences import unit_vectors
     from elmokit.text.brackets import read_brackets
 
-    marked = [read_brackets(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
-    layers = elmo.embed([one.context.words for one in marked], layers="all")
-    vectors = [found[:, one.position] for found, one in zip(layers, marked, strict=True)]  # (L, D) each
+    uses = [read_brackets(sentence, elmo.tokenizer) for sense in senses for sentence in sense]
+    layers = elmo.embed([use.context.words for use in uses], layers="all")
+    vectors = [found[:, use.position] for found, use in zip(layers, uses, strict=True)]  # (L, D) each
     numbers = [number for number, sense in enumerate(senses) for _ in sense]
-    return Uses(marked, np.array(numbers), unit_vectors(np.stack(vectors, axis=1)))
+    return Uses(uses, np.array(numbers), unit_vectors(np.stack(vectors, axis=1)))
 
 
 def cosine_table(uses: Uses) -> Iterator[str]:
     """Some sentences of each sense, and the cosines by layer."""
     for sense in sorted(set(uses.senses.tolist())):
-        for place in (uses.senses == sense).nonzero()[0][:SHOWN]:
-            yield f"{sense + 1}  {uses.sentences[place].context.text}"
+        for index in (uses.senses == sense).nonzero()[0][:SHOWN]:
+            yield f"{sense + 1}  {uses.sentences[index].context.text}"
     heads = ["static", *(f"layer {number}" for number in range(1, len(uses.vectors)))]
     yield " " * 20 + "".join(f"{head:>9}" for head in heads)
     for name, cosines in zip(("the same meaning", "another meaning"), uses.cosines, strict=True):
@@ -171,9 +170,9 @@ def cosine_table(uses: Uses) -> Iterator[str]:
 
 
 def blank(query: "BracketedWord") -> str:
-    """The sentence with a gap for the marked word."""
-    token = query.context.tokens[query.position]
-    return f"{query.context.text[: token.start]}____{query.context.text[token.end :]}"
+    """The sentence with a gap for the word in brackets."""
+    before, _, after = query.context.around(query.position)
+    return f"{before}____{after}"
 
 
 def learn(sample: Path) -> dict[int, float]:

@@ -11,7 +11,7 @@ from elmokit.cli.demo import Shown, Uses, blank
 from elmokit.lexicon.plots import COLORS, plane
 
 if TYPE_CHECKING:
-    from elmokit.lexicon.substitutes import Substitutes
+    from elmokit.lexicon.predictions import Substitutes
     from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")
@@ -38,9 +38,9 @@ def word_section(uses: Uses) -> str:
 
 
 def _sentences(uses: Uses, sense: int) -> Iterable[str]:
-    for marked, number in zip(uses.sentences, uses.senses, strict=True):
+    for use, number in zip(uses.sentences, uses.senses, strict=True):
         if number == sense:
-            before, word, after = marked.context.around(marked.position)
+            before, word, after = use.context.around(use.position)
             yield f"<li>{escape(before)}<b>{escape(word)}</b>{escape(after)}</li>"
 
 
@@ -49,14 +49,14 @@ def cosine_plot(uses: Uses) -> str:
     layers, base = len(uses.vectors), HEIGHT - MARGIN
     group = (WIDTH - MARGIN) / layers
     parts = [_line(MARGIN, base, WIDTH, base)]
-    for place, (name, cosines) in enumerate(zip(NAMES, uses.cosines, strict=True)):
+    for side, (name, cosines) in enumerate(zip(NAMES, uses.cosines, strict=True)):
         for layer, cosine in enumerate(cosines.tolist()):
-            x, top = MARGIN + group * (layer + 0.18 + 0.34 * place), base - max(0, cosine) * (base - 2 * MARGIN)
+            x, top = MARGIN + group * (layer + 0.18 + 0.34 * side), base - max(0, cosine) * (base - 2 * MARGIN)
             box = f'x="{x:.1f}" y="{top:.1f}" width="{0.3 * group:.1f}" height="{base - top:.1f}"'
-            parts.append(f'<rect {box} fill="{SHADES[place]}"/>')
+            parts.append(f'<rect {box} fill="{SHADES[side]}"/>')
             parts.append(_text(x + 0.15 * group, top - 5, f"{cosine:.2f}"))
-        x = MARGIN + 10 + 150 * place
-        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{SHADES[place]}"/>')
+        x = MARGIN + 10 + 150 * side
+        parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{SHADES[side]}"/>')
         parts.append(_text(x + 18, 14, name, anchor="start"))
     names = ("static, layer 0", *(f"layer {layer}" for layer in range(1, layers)))
     parts.extend(_text(MARGIN + group * (layer + 0.5), base + 18, name) for layer, name in enumerate(names))
@@ -69,12 +69,11 @@ def scatter_plot(uses: Uses) -> str:
     low, high = points.min(axis=0), points.max(axis=0)
     scale = min((WIDTH - 2 * MARGIN) / max(high[0] - low[0], 1e-6), (HEIGHT - 2 * MARGIN) / max(high[1] - low[1], 1e-6))
     parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fafafa" stroke="#ddd"/>']
-    for point, sense, marked in zip(points, uses.senses.tolist(), uses.sentences, strict=True):
+    for point, sense, use in zip(points, uses.senses.tolist(), uses.sentences, strict=True):
         x, y = (point - (low + high) / 2) * scale + (WIDTH / 2, HEIGHT / 2)
-        title = f"<title>{escape(marked.context.text)}</title>"
-        parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="8" fill="{COLORS[sense]}" fill-opacity=".8">{title}</circle>'
-        )
+        title = f"<title>{escape(use.context.text)}</title>"
+        at = f'cx="{x:.1f}" cy="{y:.1f}"'
+        parts.append(f'<circle {at} r="8" fill="{COLORS[sense]}" fill-opacity=".8">{title}</circle>')
     return _svg(parts, f"Uses of {uses.word}, coloured by meaning")
 
 
@@ -94,16 +93,16 @@ def curve_plot(points: Mapping[int, float]) -> str:
     last, values = max(points), [log10(value) for value in points.values()]
     low, span = min(values), max(max(values) - min(values), 1e-6)
     base = HEIGHT - MARGIN
-    places = [
+    dots = [
         (MARGIN + (WIDTH - 3 * MARGIN) * step / last, base - (value - low) / span * (base - MARGIN))
         for step, value in zip(points, values, strict=True)
     ]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in dots)
     parts = [
         _line(MARGIN, base + 8, WIDTH - MARGIN, base + 8),
         f'<polyline points="{path}" fill="none" stroke="{COLORS[0]}" stroke-width="2"/>',
     ]
-    for (x, y), (step, perplexity) in zip(places, points.items(), strict=True):
+    for (x, y), (step, perplexity) in zip(dots, points.items(), strict=True):
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[0]}"/>')
         parts.append(_text(x + 6, y - 8, f"{perplexity:,.0f}", anchor="start"))
         parts.append(_text(x, base + 24, f"{step:,}"))

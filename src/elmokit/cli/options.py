@@ -1,13 +1,30 @@
 """Options that several commands share; a field's docstring is its help."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from elmokit.config import TokenizerName
 from elmokit.errors import ConfigError
 from elmokit.text.layout import Lines
+
+if TYPE_CHECKING:
+    from elmokit.elmo import Elmo
+    from elmokit.embedder import Layers
+    from elmokit.text.corpus import TextCorpus
+    from elmokit.text.tokenizers import Tokenizer
+
+TEXTS = "Text (.txt, .jsonl, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
+Bracketed = Annotated[
+    str,
+    Parameter(name="SENTENCE", allow_leading_hyphen=True, help="A sentence with a word in brackets, [ ] or 【 】."),
+]
+Count = Annotated[int, Parameter(name=["-k", "--count"], help="How many are shown, the best first.")]
+Json = Annotated[bool, Parameter(negative="", help="Print JSON.")]
+Seed = Annotated[int, Parameter(help="What is drawn at random is a function of it.")]
 
 
 def _check_source(_: Any, path: Path) -> None:
@@ -34,3 +51,60 @@ class TextOptions:
     def meaning(self) -> Lines:
         """What a line is."""
         return "sentences" if self.split is False else self.lines
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model reads, and how."""
+
+    model: Annotated[str, Parameter(alias="-m")]
+    """A model's name, folder, file or address."""
+    tokenizer: TokenizerName | None = None
+    """How text is split into tokens; as the model was trained unless given."""
+    json: Json = False
+
+    def load(self) -> tuple["Elmo", "Tokenizer"]:
+        """The model, and the tokenizer of the text that it reads."""
+        from elmokit.elmo import load
+        from elmokit.text.tokenizers import get_tokenizer
+
+        elmo = load(self.model)
+        return elmo, get_tokenizer(self.tokenizer) if self.tokenizer else elmo.tokenizer
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions(ModelOptions, TextOptions):
+    """Which model reads text, and how."""
+
+    layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "average"
+    """average, top, or a layer's number; 0 is the context-free token vector."""
+
+    @property
+    def layers(self) -> "Layers":
+        """The layer as `embed` takes it."""
+        return int(self.layer) if self.layer.isdecimal() else self.layer  # type: ignore[return-value]
+
+    def open(self, paths: Sequence[Path], tokenizer: "Tokenizer") -> "TextCorpus":
+        """The corpus in files and folders."""
+        from elmokit.text.corpus import open_corpus
+
+        return open_corpus(paths, tokenizer, lines=self.meaning)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(StudyOptions):
+    """Which model reads which corpus, and how."""
+
+    corpus: Annotated[list[Path], Parameter(negative="", allow_leading_hyphen=True, help=f"{TEXTS} May be repeated.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SenseOptions(CorpusOptions):
+    """The same, by the layer that tells senses apart best."""
+
+    layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "top"
+    """average, top, or a layer's number; 0 is the context-free token vector."""

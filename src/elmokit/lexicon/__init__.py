@@ -1,1 +1,34 @@
 """The study of words: neighbours, senses, substitutes, change, and the searchable index of occurrences."""
+
+from typing import TYPE_CHECKING
+
+from elmokit.lazy import attach
+
+if TYPE_CHECKING:
+    from elmokit.lexicon.index import build_index, open_index
+    from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
+    from elmokit.lexicon.occurrences import find_occurrences, survey, type_vectors
+    from elmokit.lexicon.plots import write_plot
+    from elmokit.lexicon.predictions import substitutes, surprisal
+    from elmokit.lexicon.senses import Surroundings, find_senses
+    from elmokit.lexicon.settings import SenseSettings, ShiftSettings
+    from elmokit.lexicon.shift import find_shift
+    from elmokit.text.corpus import make_corpus, open_corpus
+
+__all__ = ["SenseSettings", "ShiftSettings", "Surroundings", "build_index", "context_neighbors", "find_occurrences"]
+__all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
+__all__ += ["survey", "type_vectors", "word_neighbors", "write_plot"]
+
+_MODULES = {
+    "text.corpus": ("make_corpus", "open_corpus"),
+    "lexicon.occurrences": ("find_occurrences", "survey", "type_vectors"),
+    "lexicon.neighbors": ("context_neighbors", "word_neighbors"),
+    "lexicon.senses": ("Surroundings", "find_senses"),
+    "lexicon.plots": ("write_plot",),
+    "lexicon.predictions": ("substitutes", "surprisal"),
+    "lexicon.shift": ("find_shift",),
+    "lexicon.index": ("build_index", "open_index"),
+    "lexicon.settings": ("SenseSettings", "ShiftSettings"),
+}
+_HOMES = {name: f"elmokit.{module}" for module, names in _MODULES.items() for name in names}
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -4,117 +4,149 @@ A small corpus needs none: `neighbors` reads it each time. An index is built in 
 off, chunk by chunk: a chunk's sentences, then their occurrences, then the manifest, which says what is committed.
 """
 
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import blake2b
 from itertools import islice
 from operator import and_
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import msgspec
 import numpy as np
 
-from elmokit.embedder import Embedder, Vectors
-from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.lexicon.corpus import LEAST_LIKENESS, SPELLINGS_COMPARED, Survey
-from elmokit.lexicon.index_manifest import (
-    EXACT_ROWS,
-    MANIFEST,
-    PARTIAL,
-    Manifest,
-    ModelId,
-    Reading,
-    check_model,
-    read_manifest,
-    write_manifest,
-)
-from elmokit.lexicon.index_tables import Batch, Tables, import_lancedb
-from elmokit.lexicon.neighbors import NearOccurrence
-from elmokit.lexicon.occurrences import Progress, no_progress, unit_vectors
-from elmokit.text.brackets import BracketedWord
+from elmokit.config import TokenizerName, config_to_dict
+from elmokit.elmo import Elmo
+from elmokit.embedder import Embedder, Layers, Vectors
+from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
+from elmokit.files import as_json, check_same_settings, locked, read_json, replace_file
+from elmokit.lexicon.index_tables import Tables, import_lancedb
+from elmokit.lexicon.neighbors import NearOccurrence, check_k
+from elmokit.lexicon.occurrences import Survey, near_spellings, unit_vectors
+from elmokit.progress import SILENCE, Progress, tracked
+from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.corpus import Context
 from elmokit.text.inputs import in_chunks
+from elmokit.text.tokenizers import get_tokenizer
 
+MANIFEST = "manifest.json"
+EXACT_ROWS = 100_000
 CHUNK_TOKENS = 16_384  # committed together; embedded together too, so that batches are the same after a break
 FEW_ROWS = 5000  # among a million, so many can be read and compared in the time that a search takes anyway
+
+
+class ModelId(msgspec.Struct, frozen=True):
+    """Which model it is."""
+
+    name: str
+    """Where it can be loaded from."""
+    digest: str
+    """A hash of all that its vectors depend on."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.digest[:12]})"
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """How the text was read."""
+
+    model: ModelId
+    layer: Layers
+    tokenizer: TokenizerName
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of an index beside its rows."""
+
+    format: Literal["elmokit index"] = "elmokit index"
+    version: Literal[1] = 1
+    reading: Reading
+    width: int
+    """Of a vector."""
+    corpus: str
+    """A hash of all sentences, tokens and documents."""
+    total: int
+    """Sentences of the corpus."""
+    exact_rows: int = EXACT_ROWS
+    """Among so many rows the nearest are found by comparing all of them."""
+    sentences: int = 0
+    """Sentences committed."""
+    rows: int = 0
+    """Occurrences committed."""
+    finished: bool = False
+    """Whether all is there."""
 
 
 def build_index(
     corpus: Iterable[Context],
     embedder: Embedder,
-    folder: Path,
+    folder: Path | str,
     *,
-    reading: Reading,
+    layers: Layers = "average",
+    model: ModelId | None = None,
+    tokenizer: TokenizerName | None = None,
     exact_rows: int = EXACT_ROWS,
-    progress: Progress = no_progress,
+    progress: Progress = SILENCE,
 ) -> Manifest:
     """Give every occurrence of every word a row; of a build that broke off, do what is left.
 
-    The corpus is read twice: to count and recognise it, and to embed it. What is embedded is what `reading` says, which
-    is written down for those who search.
+    The corpus is read twice: to count and recognise it, and to embed it. The model and the corpus's tokenizer are
+    written down for those who search; they are those of an `Elmo` unless given.
     """
-    if reading.layer == "all":
+    if layers == "all":
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
     import_lancedb()
-    embedder.embed([], layers=reading.layer)  # refuses a layer that there is not
-    total, digest = _survey(corpus)
-    manifest = _begin(
-        folder, Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
-    )
-    if manifest.finished:
-        return manifest
-    tables = Tables(folder, manifest.width, create=True)
-    tables.cut(manifest)
-    tables.check(manifest)
-    for batch in _batches(corpus, embedder, manifest, progress):
-        tables.add(batch, first=manifest.sentences)
-        manifest = msgspec.structs.replace(
-            manifest, sentences=manifest.sentences + len(batch.contexts), rows=manifest.rows + batch.rows
-        )
-        write_manifest(folder, manifest)
-    if manifest.sentences != total:
-        raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
-    tables.finish(approximate=manifest.rows > manifest.exact_rows)
-    tables.check(manifest)
-    manifest = msgspec.structs.replace(manifest, finished=True)
-    write_manifest(folder, manifest)
-    return manifest
+    embedder.embed([], layers=layers)  # refuses a layer that there is not
+    folder, reading = Path(folder), _reading(embedder, model, layers, tokenizer)
+    total, digest = _survey(corpus, progress)
+    wanted = Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{folder} is a file: an index is a folder")
+    with locked(folder):
+        manifest = _begin(folder, wanted)
+        return manifest if manifest.finished else _fill(folder, manifest, corpus, embedder, progress)
 
 
-def open_index(folder: Path, *, model: ModelId | None = None) -> "Index":
-    """A finished index, to be searched with vectors of the model that built it."""
+def open_index(folder: Path | str, *, model: Elmo | ModelId | None = None) -> "Index":
+    """A finished index, to be searched with vectors of the model that built it; another is refused."""
+    folder = Path(folder)
     manifest = read_manifest(folder)
     if model is not None:
-        check_model(folder, manifest.reading.model, model)
+        _check_model(folder, manifest, identify(model, model.source) if isinstance(model, Elmo) else model)
     if not manifest.finished:
         raise DataError(
             f"{folder}: the index is unfinished ({manifest.sentences:,} of {manifest.total:,} sentences): "
             "give the same `elmokit index build` again to go on"
         )
     tables = Tables(folder, manifest.width)
-    tables.check(manifest)
+    tables.check(rows=manifest.rows, sentences=manifest.sentences)
     return Index(folder, manifest, tables)
 
 
+@dataclass(frozen=True)
 class Index:
     """Occurrences to be searched by meaning."""
 
-    def __init__(self, folder: Path, manifest: Manifest, tables: Tables) -> None:
-        self.folder, self.manifest, self.tables = folder, manifest, tables
+    folder: Path
+    manifest: Manifest
+    tables: Tables
 
     def search_word(
         self,
-        query: BracketedWord,
+        query: str | BracketedWord,
         embedder: Embedder,
         *,
         k: int = 10,
         token: str | None = None,
         document: str | None = None,
     ) -> list[NearOccurrence]:
-        """The k occurrences nearest to the marked word where it stands."""
-        [vectors] = embedder.embed([query.context.words], layers=self.manifest.reading.layer)
+        """The k occurrences nearest to the word in brackets, as in "on the [bank] of it"."""
+        reading = self.manifest.reading
+        if isinstance(query, str):
+            query = read_brackets(query, get_tokenizer(reading.tokenizer))
+        [vectors] = embedder.embed([query.context.words], layers=reading.layer)
         return self.search(vectors[query.position], k=k, token=token, document=document)
 
     def search(
@@ -125,8 +157,7 @@ class Index:
         All are compared in an index of no more rows than the manifest's `exact_rows`, and of a larger one where the
         filter leaves few; else those that seem nearest by a rough copy of the vectors.
         """
-        if k < 1:
-            raise ConfigError(f"k is {k}: it must be at least 1")
+        check_k(k)
         unit, wanted, rows = self._unit(vector), _filter(token=token, document=document), self.manifest.rows
         count = rows if wanted is None else self.tables.count(wanted, most=FEW_ROWS + 1)
         if not count:
@@ -145,51 +176,104 @@ class Index:
         """Say why a filter lets nothing through."""
         if token is not None:
             Survey(self.tables.values("token"), self.manifest.sentences).check_word(token)
-        known = [name for name, _ in self.tables.values("document").most_common(SPELLINGS_COMPARED)]
+        known = self.tables.values("document")
         if document in known:
             raise DataError(f"{document} has no word {token!r}: it is in other documents alone")
-        near = get_close_matches(str(document), known, n=5, cutoff=LEAST_LIKENESS) or known[:5]
+        near = near_spellings(str(document), known) or [name for name, _ in known.most_common(5)]
         raise DataError(f"{self.folder} has no document {document!r}; some that it has: {', '.join(near)}")
 
 
-def _survey(corpus: Iterable[Context]) -> tuple[int, str]:
+def identify(elmo: Elmo, name: str) -> ModelId:
+    """A model by a hash of its weights, and of its config and vocabulary as far as vectors depend on them."""
+    config = config_to_dict(replace(elmo.config, softmax=None, tokenizer="words"))
+    words = elmo.vocabulary.words if elmo.config.words and elmo.vocabulary else None
+    hashed = blake2b(json.dumps([config, words], sort_keys=True).encode(), digest_size=32)
+    for weight in elmo.bilm.state_dict().values():
+        hashed.update(weight.cpu().contiguous().numpy())
+    return ModelId(name, hashed.hexdigest())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the index in a folder."""
+    try:
+        return read_json(folder / MANIFEST, Manifest, missing="not an index")
+    except CheckpointError as error:
+        raise DataError(f"{error}; `elmokit index build` makes a new one") from None
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put a manifest into its place in one step."""
+    replace_file(folder / MANIFEST, as_json(manifest))
+
+
+def _reading(embedder: Embedder, model: ModelId | None, layers: Layers, tokenizer: TokenizerName | None) -> Reading:
+    if isinstance(embedder, Elmo):
+        model = model or identify(embedder, embedder.source)
+        tokenizer = tokenizer or embedder.config.tokenizer
+    if model is None or tokenizer is None:
+        raise ConfigError(
+            f"{type(embedder).__name__} is no Elmo: say which model and tokenizer the index is built with"
+        )
+    return Reading(model, layers, tokenizer)
+
+
+def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str]:
     """How many sentences a corpus has, and a hash of all that the rows depend on."""
     hashed, total = blake2b(digest_size=32), 0
-    for total, context in enumerate(corpus, 1):  # noqa: B007
+    for context in tracked(corpus, progress, "reading", unit="sentences"):
         hashed.update(msgspec.json.encode(context))
+        total += 1
     if not total:
         raise DataError("the corpus holds no words")
     return total, hashed.hexdigest()
 
 
 def _begin(folder: Path, wanted: Manifest) -> Manifest:
-    """The manifest of the build to go on with, or of a new one."""
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file: an index is a folder")
-    if not folder.exists() or all(file.name == PARTIAL for file in folder.iterdir()):
+    """The manifest of the build to go on with, which must be the same, or of a new one."""
+    if all(file.name.startswith(".") for file in folder.iterdir()):  # the lock, and what killed processes have left
         write_manifest(folder, wanted)
         return wanted
     if not (folder / MANIFEST).exists():
         raise OutputError(f"{folder} is not empty, and not an index: choose another folder")
     found = read_manifest(folder)
-    found.check_same(wanted, folder)
+    _check_model(folder, found, wanted.reading.model)
+    settings = [{"layer": one.reading.layer, "tokenizer": one.reading.tokenizer} for one in (found, wanted)]
+    check_same_settings(folder, *settings)
+    if found.corpus != wanted.corpus:
+        raise ConfigError(
+            f"{folder} was built from another text, or the files were named otherwise: choose another folder"
+        )
     return found
 
 
-def _batches(corpus: Iterable[Context], embedder: Embedder, manifest: Manifest, progress: Progress) -> Iterator[Batch]:
-    """What is not committed yet, embedded chunk by chunk."""
-    waiting: list[Context] = []
+def _check_model(folder: Path, manifest: Manifest, given: ModelId) -> None:
+    built = manifest.reading.model
+    if built.digest != given.digest:
+        raise ConfigError(f"{folder} was built by the model {built}, not by {given}: their vectors cannot be compared")
 
-    def words() -> Iterator[list[str]]:
-        left = islice(corpus, manifest.sentences, None)
-        for number, context in enumerate(left, manifest.sentences + 1):
-            progress(number, manifest.total)
-            waiting.append(context)
-            yield context.words
 
-    for chunk in in_chunks(words(), CHUNK_TOKENS):
-        yield Batch(tuple(waiting), embedder.embed(chunk, layers=manifest.reading.layer))
-        waiting.clear()
+def _fill(
+    folder: Path, manifest: Manifest, corpus: Iterable[Context], embedder: Embedder, progress: Progress
+) -> Manifest:
+    """Embed and commit what is not committed yet."""
+    tables = Tables(folder, manifest.width, create=True)
+    tables.remove_from(manifest.sentences)
+    tables.check(rows=manifest.rows, sentences=manifest.sentences)
+    left = islice(corpus, manifest.sentences, None)
+    for chunk in in_chunks(left, CHUNK_TOKENS, length=lambda context: len(context.tokens)):
+        vectors = embedder.embed([context.words for context in chunk], layers=manifest.reading.layer)  # (T, D) each
+        tables.add(chunk, vectors, first=manifest.sentences)
+        sentences, rows = manifest.sentences + len(chunk), manifest.rows + sum(map(len, vectors))
+        manifest = msgspec.structs.replace(manifest, sentences=sentences, rows=rows)
+        write_manifest(folder, manifest)
+        progress.update("embedding", sentences, manifest.total, unit="sentences")
+    if manifest.sentences != manifest.total:
+        raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
+    tables.finish(approximate=manifest.rows > manifest.exact_rows)
+    tables.check(rows=manifest.rows, sentences=manifest.sentences)
+    manifest = msgspec.structs.replace(manifest, finished=True)
+    write_manifest(folder, manifest)
+    return manifest
 
 
 def _filter(**wanted: str | None) -> Any:

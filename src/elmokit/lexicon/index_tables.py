@@ -2,8 +2,8 @@
 
 | table | what it holds |
 |---|---|
-| occurrences | a row an occurrence: token, sentence, position, document, and the vector at length 1 |
-| sentences | a row a sentence: its text, and where its tokens stand in it |
+| occurrences | one row per occurrence: token, sentence, position, document, and the vector at length 1 |
+| sentences | one row per sentence: its text, and where its tokens stand in it |
 
 A sentence of 25 words has 25 occurrences: its text is kept once, in the row of its number, and not 25 times. The
 document stands with each occurrence, so that they can be filtered by it; a column that says the same a thousand times
@@ -16,13 +16,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from elmokit.embedder import Vectors
 from elmokit.errors import DataError, MissingExtraError, OutputError
-from elmokit.lexicon.index_manifest import MANIFEST, Manifest
 from elmokit.lexicon.neighbors import NearOccurrence
 from elmokit.lexicon.occurrences import Occurrence, unit_vectors
 from elmokit.text.corpus import Context
@@ -33,19 +32,6 @@ PARTITION_ROWS, PROBES = 4096, 64  # the nearest quarter of a million rows is lo
 REFINE = 20  # as many times k are compared exactly, of those that come nearest by one bit a dimension
 WIDTH_STEP = 8  # RaBitQ wants widths that it divides
 AT_ONCE = timedelta(milliseconds=1)
-
-
-class Batch(NamedTuple):
-    """Sentences, and the vectors of all their tokens."""
-
-    contexts: Sequence[Context]
-    vectors: Sequence[Vectors]
-    """(T, D) each"""
-
-    @property
-    def rows(self) -> int:
-        """Tokens in all."""
-        return sum(map(len, self.vectors))
 
 
 class Tables:
@@ -61,30 +47,32 @@ class Tables:
                 for name, schema in _schemas(width).items()
             )
 
-    def cut(self, manifest: Manifest) -> None:
-        """Remove what a build that broke off had written but not committed."""
+    def remove_from(self, sentence: int) -> None:
+        """Remove what a build that broke off had written but not committed: this sentence and all that follow."""
         with self._writing():
             for table in (self.occurrences, self.sentences):
-                table.delete(f"sentence >= {manifest.sentences}")
+                table.delete(f"sentence >= {sentence}")
 
-    def check(self, manifest: Manifest) -> None:
+    def check(self, *, rows: int, sentences: int) -> None:
         """Refuse tables that do not hold what was committed."""
         with self._reading():
-            rows, sentences = len(self.occurrences), len(self.sentences)
-        if (rows, sentences) != (manifest.rows, manifest.sentences):
+            found = len(self.occurrences), len(self.sentences)
+        if found != (rows, sentences):
             raise DataError(
-                f"{self.folder}: damaged: {rows:,} occurrences in {sentences:,} sentences, where {MANIFEST} says "
-                f"{manifest.rows:,} in {manifest.sentences:,}. Build the index anew"
+                f"{self.folder}: damaged: {found[0]:,} occurrences in {found[1]:,} sentences, where manifest.json says "
+                f"{rows:,} in {sentences:,}. Build the index anew"
             )
 
-    def add(self, batch: Batch, *, first: int) -> None:
-        """Append sentences, numbered from `first` on, and their occurrences."""
+    def add(self, contexts: Sequence[Context], vectors: Sequence[Vectors], *, first: int) -> None:
+        """Append sentences, numbered from `first` on, and their occurrences; vectors are (T, D) each."""
         with self._writing():
-            self.sentences.add(_sentence_rows(batch, first))
-            self.occurrences.add(_occurrence_rows(batch, first))
+            self.sentences.add(_sentence_rows(contexts, first))
+            self.occurrences.add(_occurrence_rows(contexts, vectors, first))
 
     def finish(self, *, approximate: bool) -> None:
         """Join the many small files; index the columns if there are so many rows that it pays."""
+        from lancedb.index import BTree, IvfRq
+
         with self._writing():
             for table in (self.occurrences, self.sentences):
                 table.optimize()
@@ -92,15 +80,10 @@ class Tables:
                 # nobody else writes here, so what builds that broke off have left can go at once
                 table.optimize(cleanup_older_than=AT_ONCE, delete_unverified=True)
             if approximate:
-                self._index_columns()
-
-    def _index_columns(self) -> None:
-        from lancedb.index import BTree, IvfRq
-
-        partitions = -(-len(self.occurrences) // PARTITION_ROWS)
-        self.occurrences.create_index("vector", config=IvfRq(distance_type="cosine", num_partitions=partitions))
-        for column in ("token", "document"):
-            self.occurrences.create_index(column, config=BTree())
+                partitions = -(-len(self.occurrences) // PARTITION_ROWS)
+                self.occurrences.create_index("vector", config=IvfRq(distance_type="cosine", num_partitions=partitions))
+                for column in ("token", "document"):
+                    self.occurrences.create_index(column, config=BTree())
 
     def count(self, wanted: Any, *, most: int) -> int:
         """Occurrences that a filter lets through, counted up to so many."""
@@ -114,19 +97,15 @@ class Tables:
         query = query.bypass_vector_index() if exact else query.nprobes(PROBES).refine_factor(REFINE)
         with self._reading():
             rows = (query if wanted is None else query.where(wanted)).to_arrow().to_pylist()
-            contexts = self._contexts(rows)
-        return [
-            NearOccurrence(Occurrence(context, row["position"], self._vector(row)), 1 - row["_distance"])
-            for context, row in zip(contexts, rows, strict=True)
-        ]
+            numbers = sorted({row["sentence"] for row in rows})
+            sentences = {row["sentence"]: row for row in self.sentences.take_offsets(numbers).to_arrow().to_pylist()}
+        return [self._found(row, sentences[row["sentence"]]) for row in rows]
 
-    def _vector(self, row: dict[str, Any]) -> Vectors:
-        return np.array(row["vector"][: self.width], np.float32)
-
-    def _contexts(self, rows: Sequence[dict[str, Any]]) -> list[Context]:
-        numbers = sorted({row["sentence"] for row in rows})
-        found = {row["sentence"]: row for row in self.sentences.take_offsets(numbers).to_arrow().to_pylist()}
-        return [_context(found[row["sentence"]], row["document"]) for row in rows]
+    def _found(self, row: dict[str, Any], sentence: dict[str, Any]) -> NearOccurrence:
+        text, bounds = sentence["text"], zip(sentence["starts"], sentence["ends"], strict=True)
+        context = Context(text, [Token(text[start:end], start, end) for start, end in bounds], row["document"])
+        vector = np.array(row["vector"][: self.width], np.float32)
+        return NearOccurrence(Occurrence(context, row["position"], vector), 1 - row["_distance"])
 
     def values(self, column: str) -> Counter[str]:
         """How often each value of a column occurs."""
@@ -163,67 +142,45 @@ def import_lancedb() -> Any:
 def _schemas(width: int) -> dict[str, Any]:
     import pyarrow as pa
 
-    places = pa.list_(pa.int32())
+    vector, bounds = pa.list_(pa.float32(), width + -width % WIDTH_STEP), pa.list_(pa.int32())
+    where = {"token": pa.string(), "sentence": pa.int64(), "position": pa.int32(), "document": pa.string()}
     return {
-        "occurrences": pa.schema(
-            {
-                "token": pa.string(),
-                "sentence": pa.int64(),
-                "position": pa.int32(),
-                "document": pa.string(),
-                "vector": pa.list_(pa.float32(), width + -width % WIDTH_STEP),
-            }
-        ),
-        "sentences": pa.schema({"sentence": pa.int64(), "text": pa.string(), "starts": places, "ends": places}),
+        "occurrences": pa.schema({**where, "vector": vector}),
+        "sentences": pa.schema({"sentence": pa.int64(), "text": pa.string(), "starts": bounds, "ends": bounds}),
     }
 
 
-def _occurrence_rows(batch: Batch, first: int) -> Any:
+def _occurrence_rows(contexts: Sequence[Context], vectors: Sequence[Vectors], first: int) -> Any:
     import pyarrow as pa
 
-    lengths = [len(context.tokens) for context in batch.contexts]
-    vectors = _padded(unit_vectors(np.concatenate(batch.vectors)))  # (rows, D or a little wider)
+    lengths = [len(context.tokens) for context in contexts]
+    units = _padded(unit_vectors(np.concatenate(vectors)))  # (rows, D or a little wider)
     columns = {
-        "token": [token.text for context in batch.contexts for token in context.tokens],
+        "token": [token.text for context in contexts for token in context.tokens],
         "sentence": np.repeat(np.arange(first, first + len(lengths)), lengths),
         "position": np.concatenate([np.arange(length, dtype=np.int32) for length in lengths]),
-        "document": [context.document for context in batch.contexts for _ in context.tokens],
-        "vector": pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1]),
+        "document": [context.document for context in contexts for _ in context.tokens],
+        "vector": pa.FixedSizeListArray.from_arrays(units.ravel(), units.shape[1]),
     }
-    return pa.table(columns, schema=_schemas(vectors.shape[1])["occurrences"])
+    return pa.table(columns, schema=_schemas(units.shape[1])["occurrences"])
+
+
+def _sentence_rows(contexts: Sequence[Context], first: int) -> Any:
+    """Of a sentence so long that it was read in pieces, the text of the piece alone."""
+    import pyarrow as pa
+
+    rows = []
+    for number, (text, tokens, _) in enumerate(contexts, first):
+        start, end = (tokens[0].start, tokens[-1].end) if tokens else (0, 0)
+        bounds = {"starts": [token.start - start for token in tokens], "ends": [token.end - start for token in tokens]}
+        rows.append({"sentence": number, "text": text[start:end], **bounds})
+    return pa.Table.from_pylist(rows, schema=_schemas(1)["sentences"])
 
 
 def _padded(vectors: Vectors) -> Vectors:
     """With zeros at the end, which change no cosine, up to a width that can be indexed."""
     missing = -vectors.shape[-1] % WIDTH_STEP
     return np.pad(vectors, [(0, 0)] * (vectors.ndim - 1) + [(0, missing)])
-
-
-def _sentence_rows(batch: Batch, first: int) -> Any:
-    import pyarrow as pa
-
-    return pa.Table.from_pylist(
-        [_sentence(context, number) for number, context in enumerate(batch.contexts, first)],
-        schema=_schemas(1)["sentences"],
-    )
-
-
-def _sentence(context: Context, number: int) -> dict[str, Any]:
-    """A row: of a sentence so long that it was read in pieces, the text of the piece alone."""
-    tokens = context.tokens
-    start, end = (tokens[0].start, tokens[-1].end) if tokens else (0, 0)
-    return {
-        "sentence": number,
-        "text": context.text[start:end],
-        "starts": [token.start - start for token in tokens],
-        "ends": [token.end - start for token in tokens],
-    }
-
-
-def _context(row: dict[str, Any], document: str) -> Context:
-    text = row["text"]
-    places = zip(row["starts"], row["ends"], strict=True)
-    return Context(text, [Token(text[start:end], start, end) for start, end in places], document)
 
 
 def _reason(error: Exception) -> str:

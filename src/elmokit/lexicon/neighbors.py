@@ -1,25 +1,25 @@
 """Which words, and which occurrences of words, are nearest in meaning."""
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
-from heapq import heappush, heappushpop
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import survey
-from elmokit.lexicon.occurrences import Occurrence, Progress, Sample, embed_sample, no_progress, unit_vectors
-from elmokit.text.brackets import BracketedWord
+from elmokit.lexicon.occurrences import Occurrence, embed_occurrences, survey, unit_vectors
+from elmokit.progress import SILENCE, Progress
+from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.corpus import Context
+from elmokit.text.tokenizers import Tokenizer
 
 
 class WordVectors(Protocol):
     """A vector a word: the means of a corpus, or a file of static vectors."""
 
     @property
-    def words(self) -> Sequence[str]:
-        """The words."""
+    def words(self) -> Sequence[str]: ...
 
     @property
     def vectors(self) -> Vectors:
@@ -42,7 +42,7 @@ class NearOccurrence(NamedTuple):
 
 def word_neighbors(word: str, known: WordVectors, *, k: int = 10) -> list[Neighbor]:
     """The k words with the highest cosines, the word itself left out."""
-    _check_k(k)
+    check_k(k)
     if word not in known.words:
         raise DataError(f"there is no vector for {word!r}")
     own = known.words.index(word)
@@ -51,68 +51,59 @@ def word_neighbors(word: str, known: WordVectors, *, k: int = 10) -> list[Neighb
     cosines = known.vectors @ (known.vectors[own] / lengths[own]) / lengths
     cosines[own] = -np.inf
     best = np.argsort(-cosines, kind="stable")[: min(k, len(cosines) - 1)]
-    return [Neighbor(known.words[place], float(cosines[place])) for place in best]
+    return [Neighbor(known.words[index], float(cosines[index])) for index in best]
 
 
 def context_neighbors(
-    query: BracketedWord,
+    query: str | BracketedWord,
     corpus: Iterable[Context],
     embedder: Embedder,
     *,
     k: int = 10,
     any_word: bool = False,
     layers: Layers = "average",
-    progress: Progress = no_progress,
+    progress: Progress = SILENCE,
 ) -> list[NearOccurrence]:
-    """The k occurrences nearest to the marked word where it stands: of the same word, or of any.
+    """The k occurrences nearest to the word in brackets, as in "on the [bank] of it": of the same word, or of any.
 
     All occurrences in the corpus are compared and only the best are kept. The query's own sentence does not count, nor
     does a sentence a second time.
     """
-    _check_k(k)
-    known = survey(corpus)
+    check_k(k)
+    if isinstance(query, str):
+        query = read_brackets(query, _tokenizer(corpus, embedder))
+    known = survey(corpus, progress=progress)
     if not any_word:
         known.check_word(query.word)
-    sample = Sample(known.counts if any_word else {query.word: known.counts[query.word]})
+    words = known.counts if any_word else [query.word]
     own = unit_vectors(embedder.embed([query.context.words], layers=layers)[0][query.position])  # (D,)
-    best = _Best(k, query)
-    for context, positions, vectors in embed_sample(
-        corpus, embedder, sample, sentences=known.sentences, layers=layers, progress=progress
+    best: list[NearOccurrence] = []
+    for context, positions, vectors in embed_occurrences(
+        corpus, embedder, words, known, layers=layers, progress=progress
     ):
         cosines = unit_vectors(vectors) @ own  # (positions,)
-        for place in np.flatnonzero(cosines > best.least):
-            best.add(context, positions[place], vectors[place], float(cosines[place]))
-    return best.ranked()
+        least = best[-1].cosine if len(best) == k else -np.inf
+        for index in np.flatnonzero(cosines > least):
+            found = Occurrence(context, positions[index], vectors[index].copy())
+            if not _is_same(found, query) and not any(_is_same(found, near.occurrence) for near in best):
+                insort(best, NearOccurrence(found, float(cosines[index])), key=lambda near: -near.cosine)
+                del best[k:]
+    return best
 
 
-class _Best:
-    """The k nearest so far."""
-
-    def __init__(self, k: int, query: BracketedWord) -> None:
-        self.k, self.number, self.least = k, 0, -np.inf
-        self.query = (query.context.words, query.position)
-        self.heap: list[tuple[float, int, Occurrence]] = []
-
-    def add(self, context: Context, position: int, vector: Vectors, cosine: float) -> None:
-        if self._is_known(context.words, position):
-            return
-        self.number -= 1  # of equals the first read wins; and occurrences are never compared
-        entry = (cosine, self.number, Occurrence(context, position, vector.copy()))
-        if len(self.heap) < self.k:
-            heappush(self.heap, entry)
-        else:
-            heappushpop(self.heap, entry)
-        if len(self.heap) == self.k:
-            self.least = self.heap[0][0]
-
-    def _is_known(self, words: list[str], position: int) -> bool:
-        kept = ((found.context.words, found.position) for _, _, found in self.heap)
-        return (words, position) == self.query or (words, position) in kept
-
-    def ranked(self) -> list[NearOccurrence]:
-        return [NearOccurrence(found, cosine) for cosine, _, found in sorted(self.heap, reverse=True)]
+def _is_same(one: Occurrence, other: Occurrence | BracketedWord) -> bool:
+    return one.position == other.position and one.context.words == other.context.words
 
 
-def _check_k(k: int) -> None:
+def check_k(k: int) -> None:
+    """Refuse to look for none."""
     if k < 1:
         raise ConfigError(f"k is {k}: it must be at least 1")
+
+
+def _tokenizer(*readers: object) -> Tokenizer:
+    """That of the corpus or of the model."""
+    tokenizers: list[Tokenizer] = [reader.tokenizer for reader in readers if hasattr(reader, "tokenizer")]
+    if not tokenizers:
+        raise ConfigError("neither the corpus nor the embedder has a tokenizer: pass read_brackets(query, tokenizer)")
+    return tokenizers[0]

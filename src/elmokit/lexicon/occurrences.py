@@ -1,8 +1,10 @@
-"""Words where they occur, and their vectors: drawn evenly from a corpus, in bounded memory."""
+"""Words where they occur: counted, drawn evenly from a corpus, and given their vectors, in bounded memory."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from random import Random
 from typing import NamedTuple
 
@@ -10,13 +12,30 @@ import numpy as np
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import Survey, is_wordlike, survey
+from elmokit.progress import SILENCE, Progress, tracked
 from elmokit.text.corpus import Context
 from elmokit.text.inputs import in_chunks
 
 CHUNK_TOKENS = 8192
-Progress = Callable[[int, int], None]
-"""Is told how many sentences have been read, and of how many."""
+SPELLINGS_COMPARED = 50_000  # the most frequent words; comparing more would take seconds
+LEAST_LIKENESS = 0.5  # two Chinese words of two characters that share one are as much alike
+
+
+class Survey(NamedTuple):
+    """What one reading of a corpus tells."""
+
+    counts: Counter[str]
+    """How often each word occurs."""
+    sentences: int
+    """Sentences that have any words."""
+
+    def check_word(self, word: str) -> None:
+        """Refuse a word that the corpus lacks, and offer near spellings."""
+        if word in self.counts:
+            return
+        if near := near_spellings(word, self.counts):
+            raise DataError(f"the corpus has no word {word!r}; near spellings that it has: {', '.join(near)}")
+        raise DataError(f"the corpus has no word {word!r}, nor one spelled nearly so")
 
 
 class Occurrence(NamedTuple):
@@ -30,22 +49,12 @@ class Occurrence(NamedTuple):
 
     @property
     def token(self) -> str:
-        """The word."""
         return self.context.tokens[self.position].text
 
     @property
-    def marked(self) -> str:
+    def bracketed(self) -> str:
         """The sentence with the word in brackets."""
         return self.context.bracketed(self.position)
-
-
-class Embedded(NamedTuple):
-    """A sentence, and the vectors of those of its tokens that were asked for."""
-
-    context: Context
-    positions: list[int]
-    vectors: Vectors
-    """(positions, D)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,71 +67,66 @@ class TypeVectors:
     """(words, D)"""
 
 
-class Sample:
-    """Picks at most `limit` occurrences of each word in one reading, each as likely as any other.
+def survey(corpus: Iterable[Context], *, progress: Progress = SILENCE, stage: str = "counting words") -> Survey:
+    """Count a corpus; its words' counts are all that is kept."""
+    counts: Counter[str] = Counter()
+    sentences = 0
+    for context in tracked(corpus, progress, stage, unit="sentences"):
+        counts.update(context.words)
+        sentences += 1
+    if not sentences:
+        raise DataError("the corpus holds no words")
+    return Survey(counts, sentences)
+
+
+def draw_occurrences(
+    corpus: Iterable[Context], counts: Mapping[str, int], *, limit: int | None = None, seed: int = 0
+) -> Iterator[tuple[Context, list[int]]]:
+    """The positions of at most `limit` occurrences of each word, each as likely as any other, sentence by sentence.
 
     The counts are known, so the k-th last is taken with probability wanted / k (Knuth's algorithm S): the sentences of
     those not taken need not be embedded.
     """
-
-    def __init__(self, counts: Mapping[str, int], *, limit: int | None = None, seed: int = 0) -> None:
-        if limit is not None and limit < 1:
-            raise ConfigError(f"the limit is {limit} occurrences a word: it must be at least 1")
-        self._left = dict(counts)
-        self._wanted = {word: count if limit is None else min(count, limit) for word, count in counts.items()}
-        self._random = Random(seed)
-
-    def positions(self, context: Context) -> list[int]:
-        """The tokens of the corpus's next sentence that are taken."""
-        return [position for position, token in enumerate(context.tokens) if self._takes(token.text)]
-
-    def check_complete(self) -> None:
-        """Refuse a corpus that did not hold what was counted in it."""
-        if any(self._wanted.values()):
-            raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
-
-    def _takes(self, word: str) -> bool:
-        wanted = self._wanted.get(word, 0)
-        if not wanted:
-            return False
-        left = self._left[word]
-        self._left[word] = left - 1
-        if self._random.random() * left >= wanted:
-            return False
-        self._wanted[word] = wanted - 1
-        return True
+    if limit is not None and limit < 1:
+        raise ConfigError(f"the limit is {limit} occurrences of a word: it must be at least 1")
+    left, random = dict(counts), Random(seed)
+    wanted = {word: count if limit is None else min(count, limit) for word, count in counts.items()}
+    for context in corpus:
+        taken = []
+        for position, (word, *_) in enumerate(context.tokens):
+            if wanted.get(word):
+                if random.random() * left[word] < wanted[word]:
+                    wanted[word] -= 1
+                    taken.append(position)
+                left[word] -= 1
+        if taken:
+            yield context, taken
+    if any(wanted.values()):
+        raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
 
 
-def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
-
-
-def embed_sample(
+def embed_occurrences(
     corpus: Iterable[Context],
     embedder: Embedder,
-    sample: Sample,
+    words: Iterable[str],
+    known: Survey,
     *,
-    sentences: int,
     layers: Layers = "average",
-    progress: Progress = no_progress,
-) -> Iterator[Embedded]:
-    """The sentences of which the sample takes anything, embedded a few thousand tokens at a time."""
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress = SILENCE,
+    stage: str = "embedding",
+) -> Iterator[tuple[Context, list[int], Vectors]]:
+    """The sentences with occurrences of the words, their positions that were drawn, and the vectors, (positions, D)."""
     if layers == "all":
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
-    waiting: deque[tuple[Context, list[int]]] = deque()
-
-    def taken() -> Iterator[list[str]]:
-        for number, context in enumerate(corpus, 1):
-            progress(number, sentences)
-            if positions := sample.positions(context):
-                waiting.append((context, positions))
-                yield context.words
-
-    for chunk in in_chunks(taken(), CHUNK_TOKENS):
-        for vectors in embedder.embed(chunk, layers=layers):
-            context, positions = waiting.popleft()
-            yield Embedded(context, positions, vectors[positions])
-    sample.check_complete()
+    counts = {word: known.counts[word] for word in words}
+    sentences = tracked(corpus, progress, stage, known.sentences, unit="sentences")
+    drawn = draw_occurrences(sentences, counts, limit=limit, seed=seed)
+    for chunk in in_chunks(drawn, CHUNK_TOKENS, length=lambda one: len(one[0].tokens)):
+        arrays = embedder.embed([context.words for context, _ in chunk], layers=layers)
+        for (context, positions), vectors in zip(chunk, arrays, strict=True):
+            yield context, positions, vectors[positions]
 
 
 def find_occurrences(
@@ -134,16 +138,16 @@ def find_occurrences(
     limit: int | None = 1000,
     seed: int = 0,
     known: Survey | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = SILENCE,
+    stage: str = "embedding",
 ) -> dict[str, list[Occurrence]]:
     """Where each of the words stands, at most `limit` times; a word that the corpus lacks is refused."""
-    known = known or survey(corpus)
+    known = known or survey(corpus, progress=progress)
     found: dict[str, list[Occurrence]] = {word: [] for word in words}
     for word in found:
         known.check_word(word)
-    sample = Sample({word: known.counts[word] for word in found}, limit=limit, seed=seed)
-    for context, positions, vectors in embed_sample(
-        corpus, embedder, sample, sentences=known.sentences, layers=layers, progress=progress
+    for context, positions, vectors in embed_occurrences(
+        corpus, embedder, found, known, layers=layers, limit=limit, seed=seed, progress=progress, stage=stage
     ):
         for position, vector in zip(positions, vectors, strict=True):
             occurrence = Occurrence(context, position, vector.copy())  # a view would keep the sentence's other vectors
@@ -161,34 +165,27 @@ def type_vectors(
     limit: int | None = None,
     also: Iterable[str] = (),
     seed: int = 0,
-    progress: Progress = no_progress,
+    progress: Progress = SILENCE,
 ) -> TypeVectors:
     """The mean vector of each word that occurs `min_count` times, the most frequent ones, and of the words in `also`.
 
     With a limit the mean is that of so many occurrences of a word, drawn evenly from the corpus.
     """
-    known = survey(corpus)
+    known = survey(corpus, progress=progress)
     for word in also:
         known.check_word(word)
-    counts = frequent_words(known, min_count=min_count, max_words=max_words) | {w: known.counts[w] for w in also}
-    places = {word: place for place, word in enumerate(counts)}
-    sums = np.zeros((len(places), embedder.width))  # (words, D)
-    taken = np.zeros(len(places), dtype=np.int64)
-    sample = Sample(counts, limit=limit, seed=seed)
-    for context, positions, vectors in embed_sample(
-        corpus, embedder, sample, sentences=known.sentences, layers=layers, progress=progress
+    frequent = (word for word, count in known.counts.most_common() if count >= min_count and is_wordlike(word))
+    indices = {word: index for index, word in enumerate(dict.fromkeys([*islice(frequent, max_words), *also]))}
+    sums = np.zeros((len(indices), embedder.width))  # (words, D)
+    taken = np.zeros(len(indices), dtype=np.int64)
+    for context, positions, vectors in embed_occurrences(
+        corpus, embedder, indices, known, layers=layers, limit=limit, seed=seed, progress=progress
     ):
-        rows = [places[context.tokens[position].text] for position in positions]
+        rows = [indices[context.tokens[position].text] for position in positions]
         np.add.at(sums, rows, vectors)
         np.add.at(taken, rows, 1)
     means = (sums / np.maximum(taken, 1)[:, None]).astype(np.float32)
-    return TypeVectors(tuple(counts), tuple(counts.values()), means)
-
-
-def frequent_words(known: Survey, *, min_count: int, max_words: int) -> dict[str, int]:
-    """The words, punctuation left out, that occur often enough, most frequent first, with their counts."""
-    ranked = ((word, count) for word, count in known.counts.most_common() if count >= min_count and is_wordlike(word))
-    return {word: count for (word, count), _ in zip(ranked, range(max_words), strict=False)}
+    return TypeVectors(tuple(indices), tuple(known.counts[word] for word in indices), means)
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:
@@ -204,3 +201,14 @@ def distinct(occurrences: Iterable[Occurrence]) -> tuple[Occurrence, ...]:
     for occurrence in occurrences:
         first.setdefault(occurrence.context.text, occurrence)
     return tuple(first.values())
+
+
+def near_spellings(name: str, known: Counter[str]) -> list[str]:
+    """The names most like it among the most frequent ones."""
+    frequent = [other for other, _ in known.most_common(SPELLINGS_COMPARED)]
+    return get_close_matches(name, frequent, n=5, cutoff=LEAST_LIKENESS)
+
+
+def is_wordlike(token: str) -> bool:
+    """Whether a token has a letter or digit: punctuation is no word to study."""
+    return any(character.isalnum() for character in token)

@@ -45,25 +45,22 @@ def check_plot(path: Path) -> None:
         pass
 
 
-def write_plot(path: Path, senses: Senses) -> None:
+def write_plot(path: Path | str, senses: Senses) -> None:
     """Write a .png or an .html; the file appears when it is complete."""
+    path = Path(path)
     check_plot(path)
-    content = DRAWERS[path.suffix](senses)
-    replace_file(path, content)
+    replace_file(path, DRAWERS[path.suffix](senses))
 
 
 def draw_page(senses: Senses) -> bytes:
     """A page of its own that needs nothing from elsewhere: pointing at an occurrence shows its sentence."""
     points = plane(np.stack([occurrence.vector for occurrence in senses.occurrences])).tolist()
+    apart = "" if senses.silhouette is None else f", silhouette {senses.silhouette:.2f}"
+    number = "one sense" if len(senses.senses) == 1 else f"{len(senses.senses)} senses"
     content = {
-        "about": f"{len(senses.occurrences):,} occurrences, two principal components; {_apart(senses)}",
+        "about": f"{len(senses.occurrences):,} occurrences, two principal components; {number}{apart}",
         "senses": [
-            {
-                "color": _color(number),
-                "title": _title(number, sense),
-                "words": _words(sense),
-                "examples": [_pieces(example) for example in sense.examples],
-            }
+            {**_legend(number, sense), "examples": [_pieces(example) for example in sense.examples]}
             for number, sense in enumerate(senses.senses)
         ],
         "points": [
@@ -78,7 +75,7 @@ def draw_page(senses: Senses) -> bytes:
 
 
 def draw_picture(senses: Senses) -> bytes:
-    """A PNG of the scatter plot, with the senses' shares and telling words beside their colours."""
+    """A PNG of the scatter plot, with the senses' shares and keywords beside their colours."""
     from matplotlib import rc_context
 
     families = _font_families()
@@ -87,9 +84,10 @@ def draw_picture(senses: Senses) -> bytes:
         figure = _figure_class()(figsize=(8, 6), dpi=150, layout="constrained")
         axes = figure.add_subplot()
         for number, sense in enumerate(senses.senses):
-            label = _drawable(f"{_title(number, sense)}: {_words(sense, 5)}", families)
+            legend = _legend(number, sense, count=5)
+            label = _drawable(f"{legend['title']}: {legend['words']}", families)
             x, y = points[senses.labels == number].T
-            axes.scatter(x, y, s=18, alpha=0.75, linewidths=0, color=_color(number), label=label)
+            axes.scatter(x, y, s=18, alpha=0.75, linewidths=0, color=legend["color"], label=label)
         axes.set_title(_drawable(f"{senses.word}: {len(points):,} occurrences", families))
         axes.set(xticks=[], yticks=[], xlabel="two principal components")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), frameon=False)
@@ -125,22 +123,11 @@ def _drawable(text: str, families: list[str]) -> str:
     return "".join(c if seen else "?" for c, seen in zip(text, known, strict=True)).replace("$", r"\$")
 
 
-def _color(number: int) -> str:
-    return COLORS[number % len(COLORS)]
-
-
-def _title(number: int, sense: Sense) -> str:
-    return f"sense {number + 1}, {sense.share:.0%}"
-
-
-def _words(sense: Sense, count: int | None = None) -> str:
-    return ", ".join(word.word for word in sense.words[:count])
-
-
-def _apart(senses: Senses) -> str:
-    if senses.silhouette is None:
-        return "one sense"
-    return f"{len(senses.senses)} senses, silhouette {senses.silhouette:.2f}"
+def _legend(number: int, sense: Sense, count: int | None = None) -> dict[str, str]:
+    """The colour of a sense, its share and its first keywords."""
+    words = ", ".join(keyword.word for keyword in sense.words[:count])
+    title = f"sense {number + 1}, {sense.share:.0%}"
+    return {"color": COLORS[number % len(COLORS)], "title": title, "words": words}
 
 
 def _pieces(occurrence: Occurrence) -> tuple[str, str, str]:

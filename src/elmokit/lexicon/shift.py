@@ -2,27 +2,29 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.embedder import Embedder, Layers
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.corpus import Survey, is_wordlike, survey
 from elmokit.lexicon.occurrences import (
     Occurrence,
-    Progress,
-    Sample,
+    Survey,
     distinct,
-    embed_sample,
+    embed_occurrences,
     find_occurrences,
-    no_progress,
+    is_wordlike,
+    survey,
     unit_vectors,
 )
+from elmokit.lexicon.settings import Measure, ShiftSettings
+from elmokit.progress import SILENCE, Progress
 from elmokit.text.corpus import Context
 
-Measure = Literal["apd", "prt"]
+DEFAULTS = ShiftSettings()
+SIDES = ("the first corpus", "the second corpus")
 
 
 @dataclass(frozen=True)
@@ -38,27 +40,6 @@ class Change:
     """Occurrences in each corpus."""
     examples: tuple[tuple[Occurrence, ...], tuple[Occurrence, ...]]
     """From each corpus, those that are farthest on average from all occurrences in the other."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShiftSettings:
-    """Which words are compared, and how many of them and of their occurrences are shown."""
-
-    by: Measure = "apd"
-    """What the words are ranked by."""
-    min_count: int = 20
-    """Occurrences that a word must have in either corpus."""
-    max_words: int = 5000
-    """Words compared, those most frequent in both; memory grows with it."""
-    k: int = 20
-    """Words shown."""
-    examples: int = 2
-    """Occurrences shown of each corpus."""
-    limit: int | None = 500
-    """Occurrences of a word that are drawn from each corpus; all if none."""
-
-
-DEFAULTS = ShiftSettings()
 
 
 class Sums(NamedTuple):
@@ -81,54 +62,50 @@ def find_shift(
     settings: ShiftSettings = DEFAULTS,
     layers: Layers = "average",
     seed: int = 0,
-    progress: Progress = no_progress,
+    progress: Progress = SILENCE,
 ) -> list[Change]:
     """The words whose use changed most: of those given, or of all that are frequent in both corpora."""
     if settings.by not in get_args(Measure):
         raise ConfigError(f"unknown measure {settings.by!r}: known are {', '.join(get_args(Measure))}")
-    corpora, surveys = (first, second), (survey(first), survey(second))
+    surveys = [
+        survey(corpus, progress=progress, stage=f"counting {side}")
+        for corpus, side in zip((first, second), SIDES, strict=True)
+    ]
     chosen = _given_words(words, surveys) if words else _shared_words(surveys, settings)
-    reading: dict[str, Any] = {"limit": settings.limit, "layers": layers, "seed": seed, "progress": progress}
-    sums = [sum_vectors(corpus, embedder, chosen, **reading) for corpus in corpora]
+    sides = list(zip((first, second), surveys, SIDES, strict=True))
+    reading: dict[str, Any] = {"layers": layers, "limit": settings.limit, "seed": seed, "progress": progress}
+    sums = [
+        sum_vectors(corpus, embedder, chosen, known, stage=f"embedding {side}", **reading)
+        for corpus, known, side in sides
+    ]
     distances = {"apd": average_pairwise_distance(*sums), "prt": prototype_distance(*sums)}
     best = np.argsort(-distances[settings.by], kind="stable")[: settings.k].tolist()
-    names = {chosen[place]: place for place in best}
+    indices = {chosen[index]: index for index in best}
     examples = []
-    for corpus, other in zip(corpora, reversed(sums), strict=True):
-        found = find_occurrences(corpus, embedder, names, **reading)
-        examples.append({word: _farthest(found[word], other.units[names[word]], settings.examples) for word in names})
+    for (corpus, known, side), other in zip(sides, reversed(sums), strict=True):
+        found = find_occurrences(corpus, embedder, indices, known=known, stage=f"examples from {side}", **reading)
+        examples.append({word: _farthest(found[word], other.units[indices[word]], settings.examples) for word in found})
     return [
         Change(
             word,
-            float(distances["apd"][place]),
-            float(distances["prt"][place]),
+            float(distances["apd"][index]),
+            float(distances["prt"][index]),
             (surveys[0].counts[word], surveys[1].counts[word]),
             (examples[0][word], examples[1][word]),
         )
-        for word, place in names.items()
+        for word, index in indices.items()
     ]
 
 
 def sum_vectors(
-    corpus: Iterable[Context],
-    embedder: Embedder,
-    words: Sequence[str],
-    *,
-    layers: Layers = "average",
-    limit: int | None = None,
-    seed: int = 0,
-    progress: Progress = no_progress,
+    corpus: Iterable[Context], embedder: Embedder, words: Sequence[str], known: Survey, **reading: Any
 ) -> Sums:
-    """The sums of the words' vectors in a corpus, over at most `limit` occurrences each."""
-    known = survey(corpus)
-    places = {word: place for place, word in enumerate(words)}
-    shape = (len(places), embedder.width)
-    sums = Sums(np.zeros(shape), np.zeros(shape), np.zeros(len(places), dtype=np.int64))
-    sample = Sample({word: known.counts[word] for word in places}, limit=limit, seed=seed)
-    for context, positions, vectors in embed_sample(
-        corpus, embedder, sample, sentences=known.sentences, layers=layers, progress=progress
-    ):
-        rows = [places[context.tokens[position].text] for position in positions]
+    """The sums of the words' vectors in a corpus, read as `embed_occurrences` does."""
+    indices = {word: index for index, word in enumerate(words)}
+    shape = (len(indices), embedder.width)
+    sums = Sums(np.zeros(shape), np.zeros(shape), np.zeros(len(indices), dtype=np.int64))
+    for context, positions, vectors in embed_occurrences(corpus, embedder, words, known, **reading):
+        rows = [indices[context.tokens[position].text] for position in positions]
         np.add.at(sums.vectors, rows, vectors)
         np.add.at(sums.units, rows, unit_vectors(vectors))
         np.add.at(sums.counts, rows, 1)
@@ -148,27 +125,25 @@ def prototype_distance(first: Sums, second: Sums) -> NDArray[np.float64]:
     return np.asarray(1 - np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0))
 
 
-def _given_words(words: Sequence[str], surveys: tuple[Survey, Survey]) -> list[str]:
+def _given_words(words: Sequence[str], surveys: Sequence[Survey]) -> list[str]:
     for word in words:
         for known in surveys:
             known.check_word(word)
     return list(dict.fromkeys(words))
 
 
-def _shared_words(surveys: tuple[Survey, Survey], settings: ShiftSettings) -> list[str]:
+def _shared_words(surveys: Sequence[Survey], settings: ShiftSettings) -> list[str]:
     """The words that are frequent in both corpora, by the count in that where they are rarer."""
     first, second = (known.counts for known in surveys)
     rarer = {word: min(count, second[word]) for word, count in first.items() if is_wordlike(word)}
-    shared = sorted(
-        (word for word in rarer if rarer[word] >= settings.min_count), key=lambda word: (-rarer[word], word)
-    )
+    shared = [word for word, count in rarer.items() if count >= settings.min_count]
     if not shared:
         raise DataError(f"no word occurs {settings.min_count} times in both corpora: lower the minimum count")
-    return shared[: settings.max_words]
+    return sorted(shared, key=lambda word: (-rarer[word], word))[: settings.max_words]
 
 
 def _farthest(occurrences: Sequence[Occurrence], other: NDArray[np.float64], count: int) -> tuple[Occurrence, ...]:
     """The occurrences with the lowest mean cosine with those whose unit vectors are summed up, no sentence twice."""
     cosines = unit_vectors(np.stack([occurrence.vector for occurrence in occurrences])) @ other  # (N,)
-    ranked = [occurrences[place] for place in np.argsort(cosines, kind="stable")]
+    ranked = [occurrences[index] for index in np.argsort(cosines, kind="stable")]
     return distinct(ranked)[:count]

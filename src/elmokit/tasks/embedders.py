@@ -37,7 +37,7 @@ class EmbedderId(msgspec.Struct, frozen=True, kw_only=True):
 def identify(name: str, embedder: Embedder) -> EmbedderId:
     """Tell an embedder from all others."""
     if isinstance(embedder, elmokit.Elmo):
-        from elmokit.lexicon.index_manifest import identify as identify_model
+        from elmokit.lexicon.index import identify as identify_model
 
         return EmbedderId(kind="elmo", name=name, digest=identify_model(embedder, name).digest)
     if isinstance(embedder, StaticVectors | OneHot):

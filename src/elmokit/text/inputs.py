@@ -1,10 +1,12 @@
 """What users pass for sentences, checked and split into tokens."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any, TypeVar
 
 from elmokit.errors import DataError
 from elmokit.text.tokenizers import Tokenizer
+
+T = TypeVar("T", bound=Sized)
 
 
 def tokenized(sentences: Iterable[Any], tokenizer: Tokenizer) -> Iterator[list[str]]:
@@ -27,13 +29,13 @@ def looks_flat(sentences: Iterable[Any], tokenizer: Tokenizer) -> bool:
     return all(isinstance(item, str) and len(tokenizer(item)) == 1 for item in sentences)
 
 
-def in_chunks(sentences: Iterable[list[str]], tokens: int) -> Iterator[list[list[str]]]:
+def in_chunks(sentences: Iterable[T], tokens: int, *, length: Callable[[T], int] = len) -> Iterator[list[T]]:
     """Consecutive sentences of about so many tokens in all."""
-    chunk: list[list[str]] = []
+    chunk: list[T] = []
     size = 0
     for sentence in sentences:
         chunk.append(sentence)
-        size += len(sentence) + 1
+        size += length(sentence) + 1
         if size >= tokens:
             yield chunk
             chunk, size = [], 0

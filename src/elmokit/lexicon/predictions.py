@@ -1,24 +1,25 @@
-"""What a language model expects of a sentence: which words could stand in a place, and how surprising each word is."""
+"""What a language model expects of a sentence: which words could stand for another, and how surprising each word is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from elmokit.elmo import Elmo
+from elmokit.embedder import Sentence
 from elmokit.errors import CheckpointError, ConfigError
+from elmokit.lexicon.neighbors import check_k
+from elmokit.lexicon.settings import Direction
 from elmokit.model.softmax import Softmax
-from elmokit.text.brackets import BracketedWord
+from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary
-
-Direction = Literal["forward", "backward", "both"]
 
 
 class Substitute(NamedTuple):
-    """A word and its probability in a place."""
+    """A word and its probability in the place of another."""
 
     word: str
     probability: float
@@ -31,7 +32,7 @@ class Substitutes:
     word: str
     """The one that does."""
     rank: int | None
-    """Its own place among all words, from 1; none if the vocabulary lacks it."""
+    """Its own rank among all words, from 1; none if the vocabulary lacks it."""
     probability: float | None
     """Its own."""
     candidates: tuple[Substitute, ...]
@@ -61,20 +62,21 @@ class SentenceSurprisal:
     """That it begins where it does, read backwards."""
 
 
-def substitutes(elmo: Elmo, query: BracketedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
-    """The words that the model finds most probable in the place of the marked one, which it does not see.
+def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
+    """The words most probable in the place of the one in brackets, as in "on the [bank] of it", which is not read.
 
     For both directions p(w) is proportional to p(w | words before) * p(w | words after), a product of two experts;
     <S>, </S> and <UNK> are no candidates, and the probabilities of all other words sum to 1.
     """
-    if k < 1:
-        raise ConfigError(f"k is {k}: it must be at least 1")
+    check_k(k)
+    if isinstance(query, str):
+        query = read_brackets(query, elmo.tokenizer)
     _, vocabulary = _predictor(elmo)
-    probabilities = place_probabilities(elmo, query.context.words, query.position, direction=direction)  # (V,)
+    probabilities = position_probabilities(elmo, query.context.words, query.position, direction=direction)  # (V,)
     best = probabilities.topk(min(k, len(vocabulary)))
     candidates = [
-        Substitute(vocabulary.words[place], probability)
-        for place, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        Substitute(vocabulary.words[index], probability)
+        for index, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         if probability > 0
     ]
     if query.word not in vocabulary or query.word in (BOS, EOS, UNK):
@@ -83,36 +85,36 @@ def substitutes(elmo: Elmo, query: BracketedWord, *, k: int = 10, direction: Dir
     return Substitutes(query.word, int((probabilities > own).sum()) + 1, own.item(), tuple(candidates))
 
 
-def place_probabilities(elmo: Elmo, words: Sequence[str], position: int, *, direction: Direction = "both") -> Tensor:
-    """The probability of every word of the vocabulary in one place of a sentence, (V,) in float64."""
-    if direction not in get_args(Direction):
-        raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
-    softmax, vocabulary = _predictor(elmo)
-    ahead, back = _predictions(elmo, words)
-    experts = {"forward": ahead[position], "backward": back[position + 1]}  # (P,) each
-    rows = torch.stack([expert for name, expert in experts.items() if direction in (name, "both")])  # (1 or 2, P)
-    scores = softmax.log_probabilities(rows).double().sum(dim=0).cpu()  # (V,)
-    specials = [word for word in (BOS, EOS, UNK) if word in vocabulary]
-    scores[torch.from_numpy(vocabulary.encode(specials))] = -torch.inf
-    return scores.softmax(dim=0)
-
-
-def surprisal(elmo: Elmo, words: Sequence[str]) -> SentenceSurprisal:
+def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
     """Minus the base 2 logarithm of each word's probability in both directions, the sentence standing by itself.
 
     The mean over the words and the bound of a direction is the base 2 logarithm of its perplexity.
     """
+    [words] = elmo.tokenize([sentence])
     softmax, vocabulary = _predictor(elmo)
-    ahead, back = _predictions(elmo, words)
-    bounded = torch.from_numpy(vocabulary.encode([BOS, *words, EOS])).to(elmo.device)  # (T + 2,)
-    forward = _bits(softmax, ahead, bounded[1:])
-    backward = _bits(softmax, back, bounded[:-1])
+    targets = torch.from_numpy(vocabulary.encode([BOS, *words, EOS])).to(elmo.device)  # (T + 2,)
+    directions = zip(_predictions(elmo, words), (targets[1:], targets[:-1]), strict=True)
+    forward, backward = ((softmax.log_likelihood(*one).double() / -log(2)).tolist() for one in directions)
     each = zip(words, forward, backward[1:], strict=False)
     return SentenceSurprisal(
         tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each),
         end=forward[-1],
         begin=backward[0],
     )
+
+
+def position_probabilities(elmo: Elmo, words: Sequence[str], position: int, *, direction: Direction = "both") -> Tensor:
+    """The probability of every word of the vocabulary at one position of a sentence, (V,) in float64."""
+    if direction not in get_args(Direction):
+        raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
+    softmax, vocabulary = _predictor(elmo)
+    forward, backward = _predictions(elmo, words)
+    experts = {"forward": forward[position], "backward": backward[position + 1]}  # (P,) each
+    rows = torch.stack([expert for name, expert in experts.items() if direction in (name, "both")])  # (1 or 2, P)
+    scores = softmax.log_probabilities(rows).double().sum(dim=0).cpu()  # (V,)
+    specials = [word for word in (BOS, EOS, UNK) if word in vocabulary]
+    scores[torch.from_numpy(vocabulary.encode(specials))] = -torch.inf
+    return scores.softmax(dim=0)
 
 
 def _predictor(elmo: Elmo) -> tuple[Softmax, Vocabulary]:
@@ -131,10 +133,5 @@ def _predictions(elmo: Elmo, words: Sequence[str]) -> tuple[Tensor, Tensor]:
     word k, or </S>, and predicts the one before it, the first row <S>.
     """
     top = elmo.run([[BOS, *words, EOS]], gradients=False)[-1]  # (T + 2, 2P)
-    ahead, back = top.chunk(2, dim=-1)
-    return ahead[:-1], back[1:]
-
-
-def _bits(softmax: Softmax, rows: Tensor, targets: Tensor) -> list[float]:
-    bits: list[float] = (softmax.log_likelihood(rows, targets).double() / -log(2)).tolist()
-    return bits
+    forward, backward = top.chunk(2, dim=-1)
+    return forward[:-1], backward[1:]

@@ -1,24 +1,35 @@
 """`elmokit neighbors`, `senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.study import Files, ModelOptions, SenseOptions, StudyOptions, meter, print_json, shown
+from elmokit.cli.options import TEXTS, Bracketed, CorpusOptions, Count, ModelOptions, Seed, SenseOptions, StudyOptions
+from elmokit.cli.output import print_json, shown
+from elmokit.cli.progress import watched
+from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings
 
 if TYPE_CHECKING:
     from elmokit.lexicon.neighbors import NearOccurrence, Neighbor
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ShiftOptions(ShiftSettings):
+    """What is compared and shown."""
+
+    k: Count = 20
 
 
 def neighbors(
     query: Annotated[str, Parameter(name="WORD", allow_leading_hyphen=True)],
     /,
     *,
-    corpus: Files,
-    options: StudyOptions,
-    k: Annotated[int, Parameter(name=["-k", "--count"])] = 10,
+    options: CorpusOptions,
+    k: Count = 10,
     min_count: int = 5,
     any_word: Annotated[bool, Parameter(negative="")] = False,
     static: Path | None = None,
@@ -32,12 +43,6 @@ def neighbors(
     query
         A word: its mean vector in the corpus is compared with those of other words. Or a sentence with the word in
         brackets, [ ] or 【 】: its vector there is compared with those of its occurrences in the corpus.
-    corpus
-        A file (.txt, .jsonl, plain or .gz or .xz) or a folder of them. May be repeated.
-    options
-        Which model reads, and how.
-    k
-        Neighbours shown.
     min_count
         Words that occur less often are no neighbours.
     any_word
@@ -50,17 +55,15 @@ def neighbors(
     from elmokit.text.brackets import has_brackets, read_brackets
 
     elmo, tokenizer = options.load()
-    text = options.open(corpus, tokenizer)
-    mark = read_brackets(query, tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
-    beside = _static_neighbors(static, mark.word if mark else query, k)
+    corpus, layers = options.open(options.corpus, tokenizer), options.layers
+    word = read_brackets(query, tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
+    beside = _static_neighbors(static, word.word if word else query, k)
     near: Sequence[Neighbor | NearOccurrence]
-    with meter() as progress:
-        if mark:
-            near = context_neighbors(mark, text, elmo, k=k, any_word=any_word, layers=options.layers, progress=progress)
+    with watched(corpus.name) as progress:
+        if word:
+            near = context_neighbors(word, corpus, elmo, k=k, any_word=any_word, layers=layers, progress=progress)
         else:
-            types = type_vectors(
-                text, elmo, layers=options.layers, min_count=min_count, also=[query], progress=progress
-            )
+            types = type_vectors(corpus, elmo, layers=layers, min_count=min_count, also=[query], progress=progress)
             near = word_neighbors(query, types, k=k)
     if options.json:
         print_json({"neighbors": near} | ({"static": beside} if static else {}))
@@ -69,23 +72,20 @@ def neighbors(
         print(f"{neighbor.cosine:.3f}  {shown(neighbor[0])}")
     if static:
         print(f"\n{static.name}{'' if beside else ': the word is not in it'}")
-    for word, cosine in beside:
-        print(f"{cosine:.3f}  {word}")
+    for other, cosine in beside:
+        print(f"{cosine:.3f}  {other}")
 
 
 def senses(
     word: str,
     /,
     *,
-    corpus: Files,
     options: SenseOptions,
-    count: int | None = None,
-    most: int = 5,
+    settings: Annotated[SenseSettings, Parameter(name="*")] = SenseSettings(),  # noqa: B008
     limit: int = 1000,
-    examples: int = 3,
     plot: Annotated[list[Path] | None, Parameter(negative="")] = None,
     by: Literal["around", "word"] = "around",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> None:
     """Group the occurrences of a word into senses.
 
@@ -95,43 +95,24 @@ def senses(
     ----------
     word
         A word of the corpus.
-    corpus
-        A file (.txt, .jsonl, plain or .gz or .xz) or a folder of them. May be repeated.
-    options
-        Which model reads, and how.
-    count
-        Senses; as many as stand apart best unless given.
-    most
-        The most senses that are tried.
     limit
         Occurrences grouped; of more, so many are drawn evenly from the corpus.
-    examples
-        Sentences shown of each sense.
     plot
         A scatter plot, .png or .html. May be repeated.
     by
         Compare what the words around lead to expect in its place, which tells senses apart best, or its own vectors.
-    seed
-        Draws and groupings are a function of it.
     """
     from elmokit.lexicon.plots import check_plot, write_plot
-    from elmokit.lexicon.senses import SenseSettings, find_senses
-    from elmokit.lexicon.surroundings import Surroundings
+    from elmokit.lexicon.senses import Surroundings, find_senses
 
     for path in plot or []:
         check_plot(path)
     elmo, tokenizer = options.load()
-    settings = SenseSettings(count=count, most=most, examples=examples)
-    with meter() as progress:
+    corpus = options.open(options.corpus, tokenizer)
+    embedder = Surroundings(elmo) if by == "around" else elmo
+    with watched(corpus.name) as progress:
         found = find_senses(
-            word,
-            options.open(corpus, tokenizer),
-            Surroundings(elmo) if by == "around" else elmo,
-            settings=settings,
-            layers=options.layers,
-            limit=limit,
-            seed=seed,
-            progress=progress,
+            word, corpus, embedder, settings=settings, layers=options.layers, limit=limit, seed=seed, progress=progress
         )
     for path in plot or []:
         write_plot(path, found)
@@ -141,36 +122,23 @@ def senses(
     apart = "" if found.silhouette is None else f", silhouette {found.silhouette:.2f}"
     number = "1 sense" if len(found.senses) == 1 else f"{len(found.senses)} senses"
     print(f"{word}: {number} in {len(found.occurrences):,} occurrences{apart}")
-    for place, sense in enumerate(found.senses, 1):
-        print(f"\n{place}  {sense.share:.0%}  {', '.join(telling.word for telling in sense.words)}")
+    for rank, sense in enumerate(found.senses, 1):
+        print(f"\n{rank}  {sense.share:.0%}  {', '.join(keyword.word for keyword in sense.words)}")
         for example in sense.examples:
             print(f"   {shown(example)}")
 
 
-def substitutes(
-    sentence: Annotated[str, Parameter(name="SENTENCE", allow_leading_hyphen=True)],
-    /,
-    *,
-    options: ModelOptions,
-    k: Annotated[int, Parameter(name=["-k", "--count"])] = 10,
-    direction: Literal["forward", "backward", "both"] = "both",
-) -> None:
-    """Show what the language model would put in the place of a word.
+def substitutes(sentence: Bracketed, /, *, options: ModelOptions, k: Count = 10, direction: Direction = "both") -> None:
+    """Show what the language model would put in the place of a word; it needs its softmax.
 
     Example: elmokit substitutes "He sat on the [bank] of the river" --model MODEL
 
     Parameters
     ----------
-    sentence
-        A sentence with a word in brackets, [ ] or 【 】.
-    options
-        Which model reads, and how; it needs its softmax.
-    k
-        Words shown.
     direction
         Judge by the words before (forward), after (backward) or both.
     """
-    from elmokit.lexicon.substitutes import substitutes as find
+    from elmokit.lexicon.predictions import substitutes as find
     from elmokit.text.brackets import read_brackets
 
     elmo, tokenizer = options.load()
@@ -189,18 +157,11 @@ def substitutes(
 def surprisal(
     sentence: Annotated[str, Parameter(name="SENTENCE", allow_leading_hyphen=True)], /, *, options: ModelOptions
 ) -> None:
-    """Show how surprising each word of a sentence is to a language model, in bits.
+    """Show how surprising each word of a sentence is to a language model, in bits; it needs its softmax.
 
     Example: elmokit surprisal "He sat on the bank of the river ." --model MODEL
-
-    Parameters
-    ----------
-    sentence
-        A sentence.
-    options
-        Which model reads, and how; it needs its softmax.
     """
-    from elmokit.lexicon.substitutes import surprisal as measure
+    from elmokit.lexicon.predictions import surprisal as measure
 
     elmo, tokenizer = options.load()
     found = measure(elmo, [token.text for token in tokenizer(sentence)])
@@ -215,18 +176,14 @@ def surprisal(
 
 
 def shift(
-    first: Annotated[Path, Parameter(name="FIRST")],
-    second: Annotated[Path, Parameter(name="SECOND")],
+    first: Annotated[Path, Parameter(name="FIRST", allow_leading_hyphen=True, help=TEXTS)],
+    second: Annotated[Path, Parameter(name="SECOND", allow_leading_hyphen=True, help="Another text or folder.")],
     /,
     *,
     options: StudyOptions,
+    settings: ShiftOptions = ShiftOptions(),
     words: Annotated[list[str] | None, Parameter(negative="")] = None,
-    by: Literal["apd", "prt"] = "apd",
-    k: Annotated[int, Parameter(name=["-k", "--count"])] = 20,
-    min_count: int = 20,
-    limit: int = 500,
-    examples: int = 2,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> None:
     """Find the words whose use differs most between two corpora.
 
@@ -234,41 +191,16 @@ def shift(
 
     Parameters
     ----------
-    first
-        A file (.txt, .jsonl, plain or .gz or .xz) or a folder of them.
-    second
-        Another.
-    options
-        Which model reads, and how.
     words
         Compare these alone. May be repeated.
-    by
-        Rank by the average pairwise distance (apd) or the distance of the means (prt).
-    k
-        Words shown.
-    min_count
-        Occurrences that a word must have in either corpus.
-    limit
-        Occurrences of a word that are compared; of more, so many are drawn evenly from each corpus.
-    examples
-        Sentences shown of each corpus: those farthest from the other.
-    seed
-        Draws are a function of it.
     """
-    from elmokit.lexicon.shift import ShiftSettings, find_shift
+    from elmokit.lexicon.shift import find_shift
 
     elmo, tokenizer = options.load()
-    settings = ShiftSettings(by=by, min_count=min_count, k=k, examples=examples, limit=limit)
-    with meter() as progress:
+    early, late = (options.open([path], tokenizer) for path in (first, second))
+    with watched(f"{early.name} and {late.name}") as progress:
         changes = find_shift(
-            options.open([first], tokenizer),
-            options.open([second], tokenizer),
-            elmo,
-            words=words or (),
-            settings=settings,
-            layers=options.layers,
-            seed=seed,
-            progress=progress,
+            early, late, elmo, words=words or (), settings=settings, layers=options.layers, seed=seed, progress=progress
         )
     if options.json:
         print_json(changes)

@@ -1,4 +1,4 @@
-"""Vectors in groups by direction: spherical k-means, and how well the groups stand apart."""
+"""Vectors clustered by direction: spherical k-means, and how well the clusters stand apart."""
 
 from typing import NamedTuple
 
@@ -15,18 +15,18 @@ MOST_ROUNDS = 100
 Labels = NDArray[np.int64]
 
 
-class Grouping(NamedTuple):
-    """Which group each vector is in."""
+class Clustering(NamedTuple):
+    """Which cluster each vector is in."""
 
     labels: Labels
     """(N,)"""
     centers: Vectors
-    """(groups, D) of length 1."""
+    """(clusters, D) of length 1."""
     likeness: float
-    """The mean cosine of a vector with its group's center."""
+    """The mean cosine of a vector with its cluster's center."""
 
 
-def group(units: Vectors, count: int, *, seed: int = 0, restarts: int = RESTARTS) -> Grouping:
+def cluster(units: Vectors, count: int, *, seed: int = 0, restarts: int = RESTARTS) -> Clustering:
     """The best of several spherical k-means of unit vectors, each begun by k-means++."""
     if not 1 <= count <= len(units):
         raise ConfigError(f"{len(units)} occurrences cannot be put into {count} groups")
@@ -36,15 +36,15 @@ def group(units: Vectors, count: int, *, seed: int = 0, restarts: int = RESTARTS
 
 
 def silhouette(units: Vectors, labels: Labels) -> float:
-    """The mean of (b - a) / max(a, b): a is the mean cosine distance to the own group, b to the nearest other one.
+    """The mean of (b - a) / max(a, b): a is the mean cosine distance to the own cluster, b to the nearest other one.
 
-    Cosines of unit vectors add up, so the sums of the groups give these means exactly without any pair being formed.
+    Cosines of unit vectors add up, so the sums of the clusters give these means exactly without any pair being formed.
     """
-    sizes = np.bincount(labels).astype(np.float64)  # (groups,)
+    sizes = np.bincount(labels).astype(np.float64)  # (clusters,)
     if len(sizes) < 2:
-        raise ConfigError("the silhouette of one group is not defined")
-    sums = _sums(units, labels, len(sizes))  # (groups, D)
-    away = sizes - units @ sums.T  # (N, groups): the distances to all members, that to itself being 0
+        raise ConfigError("the silhouette of one cluster is not defined")
+    sums = _sums(units, labels, len(sizes))  # (clusters, D)
+    away = sizes - units @ sums.T  # (N, clusters): the distances to all members, that to itself being 0
     rows, own = np.arange(len(units)), sizes[labels]
     within = away[rows, labels] / np.maximum(own - 1, 1)
     between = away / np.maximum(sizes, 1)
@@ -53,7 +53,7 @@ def silhouette(units: Vectors, labels: Labels) -> float:
     nearest = between.min(axis=1)
     widest = np.maximum(within, nearest)
     scores = np.divide(nearest - within, widest, out=np.zeros_like(widest), where=widest > 0)
-    return float(np.where(own > 1, scores, 0.0).mean())  # a group of one scores 0
+    return float(np.where(own > 1, scores, 0.0).mean())  # a cluster of one scores 0
 
 
 def _spread_centers(units: Vectors, count: int, random: np.random.Generator) -> Vectors:
@@ -70,8 +70,8 @@ def _spread_centers(units: Vectors, count: int, random: np.random.Generator) -> 
     return units[chosen]
 
 
-def _settle(units: Vectors, centers: Vectors) -> Grouping:
-    """Assign and average until nothing changes; an empty group keeps its center."""
+def _settle(units: Vectors, centers: Vectors) -> Clustering:
+    """Assign and average until nothing changes; an empty cluster keeps its center."""
     labels = np.full(len(units), -1)
     for _ in range(MOST_ROUNDS):
         before, labels = labels, (units @ centers.T).argmax(axis=1)
@@ -80,11 +80,11 @@ def _settle(units: Vectors, centers: Vectors) -> Grouping:
         full = np.bincount(labels, minlength=len(centers)) > 0
         centers = np.where(full[:, None], unit_vectors(_sums(units, labels, len(centers))), centers)
     likeness = float((units * centers[labels]).sum(axis=1).mean())
-    return Grouping(labels, centers, likeness)
+    return Clustering(labels, centers, likeness)
 
 
 def _sums(units: Vectors, labels: Labels, count: int) -> Vectors:
-    """The sum of each group's vectors, (groups, D)."""
-    members = (np.arange(count)[:, None] == labels).astype(np.float32)  # (groups, N)
+    """The sum of each cluster's vectors, (clusters, D)."""
+    members = (np.arange(count)[:, None] == labels).astype(np.float32)  # (clusters, N)
     sums: Vectors = members @ units
     return sums
