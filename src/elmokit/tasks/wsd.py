@@ -29,7 +29,7 @@ from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
 from elmokit.tasks.readers import Inventory, gold_beside, read_inventory, read_senses
 from elmokit.tasks.readers.senses import POS
 from elmokit.tasks.saved import CONFIG, WEIGHTS, as_json
-from elmokit.tasks.scores.senses import ALL, Sensed, sense_f1
+from elmokit.tasks.scores.f1 import ALL, sense_f1
 from elmokit.tasks.task import Scores
 
 SENSES = "senses.tsv"
@@ -221,7 +221,7 @@ def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> 
         for one, other in zip(gold, predicted, strict=True)
         for theirs, ours in zip(one.instances, other.instances, strict=True)
     ]
-    scores = sense_f1(Sensed(theirs.pos, next(iter(ours.keys), None), theirs.keys) for theirs, ours in pairs)
+    scores = sense_f1((theirs.pos, next(iter(ours.keys), None), theirs.keys) for theirs, ours in pairs)
     return {"f1" if part == ALL else f"f1 {part}": found.f1 for part, found in scores.items()}
 
 
