@@ -22,6 +22,7 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 LOCK = ".lock"
+_LEFTOVER = re.compile(r"\.\d+\.partial\..+|\..+\.\d+\.(partial|old)")  # the names that `replacing` and others give
 
 
 @contextmanager
@@ -86,17 +87,32 @@ def check_free(path: Path, *, files: Collection[str] = (), overwrite: bool = Fal
         return
     if not path.is_dir():
         raise OutputError(f"{path} is a file: name a folder")
-    present = {file.name for file in path.iterdir()} - {LOCK}
+    present = contents(path)
     if present and not overwrite:
         raise OutputError(f"{path} is not empty: choose another folder, or ask for it to be overwritten")
     if foreign := sorted(present - set(files)):
         raise OutputError(f"{path} holds other files too ({foreign[0]!r}), so it is not overwritten")
 
 
+def contents(folder: Path) -> set[str]:
+    """The names in a folder, without the lock and without what killed processes have left behind."""
+    return {path.name for path in folder.iterdir() if path.name != LOCK and not _LEFTOVER.fullmatch(path.name)}
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what killed processes have left in a folder, which this one has locked."""
+    for path in folder.iterdir():
+        if _LEFTOVER.fullmatch(path.name):
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Only one process at a time writes in this folder, which is made; the lock of a process that died is free."""
-    path = folder / LOCK
+    """Only one process at a time writes in this folder, which is made; the lock of a process that died is free.
+
+    A folder that was made for the lock and is still empty at the end goes with it.
+    """
+    path, made = folder / LOCK, not folder.exists()
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _locked_file(path) as file:
@@ -108,6 +124,9 @@ def locked(folder: Path) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
+            if made:
+                with suppress(OSError):
+                    folder.rmdir()
 
 
 def as_json(value: Any) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig
+from elmokit.config import set_value as set_value
 from elmokit.errors import ConfigError
 from elmokit.text.layout import Lines
 
@@ -131,19 +132,6 @@ def make_recipe(values: dict[str, Any]) -> Recipe:
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
     """The recipe as plain values."""
     return asdict(recipe)
-
-
-def set_value(values: dict[str, Any], name: str, text: str) -> None:
-    """Set one value, named by its path (training.batch), as TOML would read it; a bare word is a string."""
-    *path, last = name.split(".")
-    for part in path:
-        values = values.setdefault(part, {})
-        if not isinstance(values, dict):
-            raise ConfigError(f"{name}: {part} is a setting by itself, not a group of them")
-    try:
-        values[last] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[last] = text
 
 
 def _find(name: str) -> Path:

@@ -32,7 +32,7 @@ _BEGIN = re.compile(r"#begin document \(?(?P<name>.*?)\)?(?:; part (?P<part>[0-9
 _MENTION = re.compile(r"(?P<opens>\(?)(?P<cluster>[^()|]+)(?P<closes>\)?)")
 
 
-class Row(NamedTuple):
+class WordRow(NamedTuple):
     """The columns of a word."""
 
     cells: list[str]
@@ -43,7 +43,7 @@ class DocumentRows(NamedTuple):
     """What stands between `#begin document` and `#end document`: a document, or a part of one."""
 
     name: str
-    sentences: list[list[Row]]
+    sentences: list[list[WordRow]]
     place: Place
 
 
@@ -92,7 +92,7 @@ def read_conllu(path: Path, *, column: str = "upos") -> Iterator[TaggedSentence]
 
 
 def _conllu_sentence(block: list[Line], path: Path, column: str) -> TaggedSentence:
-    rows = [Row(line.text.split("\t"), line.place) for line in block]
+    rows = [WordRow(line.text.split("\t"), line.place) for line in block]
     for row in rows:
         if len(row.cells) != 10:
             raise row.place.error(
@@ -133,7 +133,7 @@ def _roles_2012(path: Path) -> Iterator[RoleSentence]:
 def _roles_2005(path: Path) -> Iterator[RoleSentence]:
     lemmas = None
     for block in blocks(read_lines(path)):
-        rows = [Row(fields(line), line.place) for line in block]
+        rows = [WordRow(fields(line), line.place) for line in block]
         width = len(rows[0].cells)
         for row in rows:
             if len(row.cells) != width:
@@ -148,7 +148,7 @@ def _roles_2005(path: Path) -> Iterator[RoleSentence]:
         yield _role_sentence(rows, word=0, first=lemmas + 1, last=None)
 
 
-def _find_lemmas(rows: list[Row]) -> int:
+def _find_lemmas(rows: list[WordRow]) -> int:
     """The column with as many lemmas as there are columns after it: files differ in what else they have."""
     columns = list(zip(*(row.cells for row in rows), strict=True))
     for number in range(len(columns) - 1, 0, -1):
@@ -162,7 +162,7 @@ def _find_lemmas(rows: list[Row]) -> int:
     )
 
 
-def _role_sentence(rows: list[Row], *, word: int, first: int, last: int | None) -> RoleSentence:
+def _role_sentence(rows: list[WordRow], *, word: int, first: int, last: int | None) -> RoleSentence:
     places = [row.place for row in rows]
     columns = zip(*(row.cells[first:last] for row in rows), strict=True)
     frames = tuple(_frame(column, places) for column in columns)
@@ -192,7 +192,7 @@ def _coreference_document(document: DocumentRows) -> CoreferenceDocument:
     return CoreferenceDocument(document.name, sentences, clusters, document.place)
 
 
-def _clusters(rows: Iterable[Row]) -> tuple[tuple[Span, ...], ...]:
+def _clusters(rows: Iterable[WordRow]) -> tuple[tuple[Span, ...], ...]:
     """All clusters of a document, in the order of their first mentions."""
     opened: dict[str, list[tuple[int, Place]]] = defaultdict(list)
     found: dict[str, set[Span]] = defaultdict(set)
@@ -260,11 +260,11 @@ def _documents(path: Path) -> Iterator[DocumentRows]:
         raise document.place.error("the document does not end: expected '#end document' before the end of the file")
 
 
-def _add_row(line: Line, sentences: list[list[Row]]) -> None:
+def _add_row(line: Line, sentences: list[list[WordRow]]) -> None:
     if not line.text.strip():
         sentences.append([])
         return
-    row = Row(fields(line), line.place)
+    row = WordRow(fields(line), line.place)
     width = len(sentences[-1][0].cells) if sentences[-1] else max(len(row.cells), FEWEST_COLUMNS)
     if len(row.cells) != width:
         raise line.place.error(f"found {len(row.cells)} columns: expected {width}")
