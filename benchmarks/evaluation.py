@@ -20,12 +20,8 @@ from elmokit.lexicon import survey, type_vectors
 from elmokit.static.datasets import Dataset, read_dataset
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.evaluation import evaluate, evaluate_in_context
-from elmokit.tasks import wsd
-from elmokit.tasks.fit import fit
+from elmokit.tasks import FitOptions, FitSettings, fit, read, wsd
 from elmokit.tasks.readers import read_inventory
-from elmokit.tasks.registry import get_task
-from elmokit.tasks.settings import FitSettings
-from elmokit.tasks.task import settings_of
 from elmokit.text.corpus import open_corpus
 
 TAGS = {
@@ -76,12 +72,10 @@ def row(name: str, values, *, percent: bool = False) -> None:
 
 def probe(elmo, args) -> list[float]:
     """The accuracy of a linear layer on top of each of the model's."""
-    task = get_task("probe")
-    settings = settings_of(task, {})
-    train, dev = (list(task.read(args.data / part, settings)) for part in TAGS[args.language][1:])
+    train, dev = (read("probe", args.data / part) for part in TAGS[args.language][1:])
     with tempfile.TemporaryDirectory() as folder:
-        training = FitSettings(epochs=8, patience=3, cache="float16")
-        trained = fit("probe", train, dev, {args.model: elmo}, Path(folder, "probe"), training=training)
+        options = FitOptions(training=FitSettings(epochs=8, patience=3, cache="float16"))
+        trained = fit("probe", train, dev, {args.model: elmo}, Path(folder, "probe"), options)
         scores = trained.evaluate(dev)
     return [scores[f"layer {number}"] for number in range(elmo.layer_count)]
 

@@ -191,14 +191,14 @@ def run(trial: Trial, args) -> dict:
 def run_task(trial: Trial, args) -> dict:
     """Train on the training part, and take the best dev score."""
     chosen = SETS[trial.data]
-    places = [args.static.get(name, name) for name in trial.vectors]
+    paths = [args.static.get(name, name) for name in trial.vectors]
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         train(
             chosen.task,
             train=args.data / chosen.train,
             dev=args.data / chosen.dev,
-            embedders={place: load(place) for place in places},
+            embedders={path: load(path) for path in paths},
             folder=Path(folder, "task"),
             settings=chosen.settings,
             mix=trial.mix,

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,7 +132,7 @@ class TestEveryReader:
         plain = write(name, content)
         expected = [without_place(example) for example in read(plain)]
         assert expected
-        for ending, pack in ((".gz", gzip.compress), (".xz", lzma.compress)):
+        for ending, pack in ((".gz", gzip.compress), (".xz", lzma.compress), (".zst", zstandard.compress)):
             packed = plain.with_name(name + ending)
             packed.write_bytes(pack(content.encode()))
             assert [without_place(example) for example in read(packed)] == expected
@@ -487,6 +488,8 @@ def test_broken_labels(write, name, content, message):
         (read_senses, "a.xml", broken(SENSES, 'lemma="river_bank"', ""), "line 6: the instance has no lemma"),
         (read_senses, "a.xml", broken(SENSES, ">The<", "> <"), "line 5: an empty word"),
         (read_senses, "a.xml", SENSES[:300], r"line \d+: not XML"),
+        (read_senses, "a.xml", broken(SENSES, "UTF-8", "UTF-80"), "line 1: its encoding cannot be read.*UTF-80"),
+        (read_senses, "a.xml", broken(SENSES, "UTF-8", "big5"), "line 1: its encoding cannot be read"),
         (read_inventory, "a.tsv", "bank\tNOUN\n", "line 1: found .* expected a lemma"),
     ],
 )

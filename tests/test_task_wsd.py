@@ -1,12 +1,15 @@
 """Word senses by the nearest centroid: against plain arithmetic, on disk, and on the evaluation sets."""
 
+import json
+
 import numpy as np
 import pytest
 from conftest import random_elmo
+from safetensors.numpy import save_file
 
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.static.embedders import StaticVectors
-from elmokit.tasks import wsd
+from elmokit.tasks import Predictor, load, wsd
 from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
 from elmokit.tasks.readers import read_inventory
 
@@ -41,12 +44,12 @@ def sentence(text: str, *keys: str, word: str = "bank", lemma: str = "", pos: st
 SENTENCES = [sentence(text, key) for key, text in EXAMPLES]
 
 
-def found_keys(senses: wsd.SenseCentroids, sentences) -> list[tuple[str, ...]]:
+def found_keys(senses: Predictor, sentences) -> list[tuple[str, ...]]:
     return [instance.keys for one in senses.predict(sentences) for instance in one.instances]
 
 
 @pytest.fixture(scope="module")
-def senses(elmo) -> wsd.SenseCentroids:
+def senses(elmo) -> Predictor:
     return wsd.fit(iter(SENTENCES), elmo, INVENTORY)
 
 
@@ -61,7 +64,9 @@ class TestLearning:
             texts = [text.split() for sense, text in EXAMPLES if sense == key]
             vectors = [elmo.embed([text], layers="top")[0][text.index("bank")] for text in texts]
             # batch mates and the order of a sum move the last bits
-            np.testing.assert_allclose(senses.centroids[senses.rows[key]], np.mean(vectors, axis=0), atol=1e-5)
+            np.testing.assert_allclose(
+                senses.model.centroids[senses.model.rows[key]], np.mean(vectors, axis=0), atol=1e-5
+            )
         assert senses.config.counts == (3, 3, 2)
 
     @pytest.mark.parametrize("layer", ["top", "average", 1, 2])
@@ -77,7 +82,7 @@ class TestLearning:
         (vectors,) = elmo.embed([asked.tokens], layers="top")
         cosines = {
             key: vectors[1] @ centroid / np.linalg.norm(centroid)
-            for key, centroid in zip(senses.config.keys, senses.centroids, strict=True)
+            for key, centroid in zip(senses.config.keys, senses.model.centroids, strict=True)
             if key != TILT
         }
         assert found_keys(senses, [asked]) == [(max(cosines, key=cosines.__getitem__),)]
@@ -88,27 +93,27 @@ class TestLearning:
         vectors = StaticVectors(["river", "money", "bank"], np.array([[1, 0], [0, 1], [0.8, 0.6]], dtype=np.float32))
         examples = [sentence("river", RIVER, word="river"), *[sentence("money", MONEY, word="money")] * 2]
         learned = wsd.fit(examples, vectors, INVENTORY, prior=prior)
-        learned.save(tmp_path / "senses")
-        loaded = wsd.load(tmp_path / "senses", embedder=vectors)
+        learned.model.save(tmp_path / "senses")
+        loaded = load(tmp_path / "senses", embedders=[vectors])
         assert found_keys(learned, [sentence("bank")]) == found_keys(loaded, [sentence("bank")]) == [(expected,)]
 
     def test_several_words_are_their_mean(self):
         vectors = StaticVectors(["river", "bank", "old", "city"], np.eye(4, dtype=np.float32))
         text = sentence("the river bank", RIVER, word="river bank", lemma="river_bank")
         learned = wsd.fit([text, sentence("city", MONEY, word="city", lemma="bank")], vectors, INVENTORY)
-        assert learned.centroids.tolist() == [[0.5, 0.5, 0, 0], [0, 0, 0, 1]]
+        assert learned.model.centroids.tolist() == [[0.5, 0.5, 0, 0], [0, 0, 0, 1]]
         assert found_keys(learned, [text]) == [(RIVER,)]
 
     def test_several_gold_senses_all_learn(self):
         vectors = StaticVectors(["bank"], np.ones((1, 2), dtype=np.float32))
         learned = wsd.fit([sentence("bank", RIVER, MONEY), sentence("bank", MONEY)], vectors, INVENTORY)
         assert dict(zip(learned.config.keys, learned.config.counts, strict=True)) == {RIVER: 1, MONEY: 2}
-        assert learned.centroids.tolist() == [[1, 1], [1, 1]]
+        assert learned.model.centroids.tolist() == [[1, 1], [1, 1]]
 
     def test_long_streams_are_embedded_in_pieces(self, monkeypatch, elmo, senses):
         monkeypatch.setattr(wsd, "TOKENS_AT_A_TIME", 10)
         learned = wsd.fit(iter(SENTENCES), elmo, INVENTORY)
-        np.testing.assert_allclose(learned.centroids, senses.centroids, atol=1e-5)
+        np.testing.assert_allclose(learned.model.centroids, senses.model.centroids, atol=1e-5)
         assert found_keys(learned, iter(SENTENCES)) == found_keys(senses, SENTENCES)
 
     def test_nothing_to_learn_from(self, elmo):
@@ -168,33 +173,47 @@ class TestObjects:
 
 class TestDisk:
     def test_it_says_the_same_when_loaded(self, senses, elmo, tmp_path):
-        senses.save(tmp_path / "senses")
-        loaded = wsd.load(tmp_path / "senses", embedder=elmo)
-        assert (loaded.config, loaded.inventory) == (senses.config, senses.inventory)
-        np.testing.assert_array_equal(loaded.centroids, senses.centroids)
+        senses.model.save(tmp_path / "senses")
+        loaded = load(tmp_path / "senses", embedders=[elmo])
+        assert (loaded.config, loaded.model.inventory) == (senses.config, senses.model.inventory)
+        np.testing.assert_array_equal(loaded.model.centroids, senses.model.centroids)
         assert found_keys(loaded, SENTENCES) == found_keys(senses, SENTENCES)
 
     def test_the_embedder_is_found_again(self, model_folder, tmp_path):
         import elmokit
 
         learned = wsd.fit(SENTENCES, elmokit.load(model_folder), INVENTORY, name=str(model_folder), layer=1)
-        learned.save(tmp_path / "senses")
-        assert found_keys(wsd.load(tmp_path / "senses"), SENTENCES) == found_keys(learned, SENTENCES)
+        learned.model.save(tmp_path / "senses")
+        assert found_keys(load(tmp_path / "senses"), SENTENCES) == found_keys(learned, SENTENCES)
 
     def test_a_copy_of_the_embedder(self, senses, tmp_path):
-        senses.save(tmp_path / "senses", bundle=True)
-        assert found_keys(wsd.load(tmp_path / "senses"), SENTENCES) == found_keys(senses, SENTENCES)
+        senses.model.save(tmp_path / "senses", bundle=True)
+        assert found_keys(load(tmp_path / "senses"), SENTENCES) == found_keys(senses, SENTENCES)
+
+    def test_a_folder_of_the_first_version_is_read(self, tmp_path):
+        """It had no prior; its files are written here as they were then."""
+        vectors = StaticVectors(["river", "money"], np.eye(2, dtype=np.float32))
+        vectors.save(tmp_path / "words.safetensors")
+        embedder = {"kind": "static", "name": str(tmp_path / "words.safetensors"), "lower_case": False}
+        digest = "55247365027afdda64f82e14d4f4885a3431b0b94a087ff8a6c01ad77b68f20c"
+        config = {"format": "elmokit senses", "version": 1, "layer": "top", "embedder": embedder | {"digest": digest}}
+        folder = tmp_path / "senses"
+        folder.mkdir()
+        (folder / "task.json").write_text(json.dumps(config | {"keys": [RIVER, MONEY], "counts": [2, 1]}))
+        save_file({"centroids": np.eye(2, dtype=np.float32)}, folder / "task.safetensors")
+        (folder / "senses.tsv").write_text(f"bank\tNOUN\t{MONEY} {RIVER}\n")
+        assert found_keys(load(folder), [sentence("river", word="river", lemma="bank")]) == [(RIVER,)]
 
     def test_another_embedder_is_refused(self, senses, tmp_path):
-        senses.save(tmp_path / "senses")
+        senses.model.save(tmp_path / "senses")
         with pytest.raises(CheckpointError, match="trained with another elmo embedder"):
-            wsd.load(tmp_path / "senses", embedder=random_elmo(seed=1))
+            load(tmp_path / "senses", embedders=[random_elmo(seed=1)])
 
     @pytest.mark.parametrize(
         ("file", "content", "message"),
         [
             ("task.json", b"{}", "damaged, or of another version"),
-            ("task.json", None, "it has no task.json"),
+            ("task.json", None, "no trained task: there is no task.json"),
             ("task.safetensors", b"\0" * 20, "cannot be read as the centroids"),
             ("task.safetensors", None, "cannot be read as the centroids"),
             ("senses.tsv", b"bank\n", "senses.tsv, line 1: found 'bank'"),
@@ -202,28 +221,28 @@ class TestDisk:
         ],
     )
     def test_damage(self, senses, elmo, tmp_path, file, content, message):
-        senses.save(tmp_path / "senses")
+        senses.model.save(tmp_path / "senses")
         path = tmp_path / "senses" / file
         path.unlink()
         if content is not None:
             path.write_bytes(content)
         with pytest.raises((CheckpointError, DataError), match=message):
-            wsd.load(tmp_path / "senses", embedder=elmo)
+            load(tmp_path / "senses", embedders=[elmo])
 
     def test_centroids_of_another_run(self, senses, elmo, tmp_path):
-        senses.save(tmp_path / "senses")
-        wsd.fit(SENTENCES[:1], elmo, INVENTORY).save(tmp_path / "other")
+        senses.model.save(tmp_path / "senses")
+        wsd.fit(SENTENCES[:1], elmo, INVENTORY).model.save(tmp_path / "other")
         (tmp_path / "other" / "task.safetensors").replace(tmp_path / "senses" / "task.safetensors")
         with pytest.raises(CheckpointError, match=r"centroids are \(1, 20\), expected 3 senses of width 20"):
-            wsd.load(tmp_path / "senses", embedder=elmo)
+            load(tmp_path / "senses", embedders=[elmo])
 
     def test_nothing_is_overwritten_or_left_behind(self, senses, tmp_path):
-        senses.save(tmp_path / "senses")
-        with pytest.raises(OutputError, match="is not an empty folder"):
-            senses.save(tmp_path / "senses")
+        senses.model.save(tmp_path / "senses")
+        with pytest.raises(OutputError, match="is not empty"):
+            senses.model.save(tmp_path / "senses")
         (tmp_path / "file").write_text("")
-        with pytest.raises(OutputError, match="is not an empty folder"):
-            senses.save(tmp_path / "file")
+        with pytest.raises(OutputError, match="is a file"):
+            senses.model.save(tmp_path / "file")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "senses"]
 
 

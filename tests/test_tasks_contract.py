@@ -8,7 +8,8 @@ import pytest
 
 import elmokit
 from elmokit.errors import DataError
-from elmokit.tasks import FitSettings, InputSettings, load
+from elmokit.progress import SILENCE, Silence
+from elmokit.tasks import TASKS, FitOptions, FitSettings, InputSettings, fit, load
 from elmokit.tasks.examples import (
     Answer,
     CoreferenceDocument,
@@ -18,13 +19,13 @@ from elmokit.tasks.examples import (
     Place,
     Question,
     RoleSentence,
+    SenseInstance,
+    SenseSentence,
     TaggedSentence,
 )
-from elmokit.tasks.fit import fit
-from elmokit.tasks.registry import TASKS, get_task
-from elmokit.tasks.report import Silence
+from elmokit.tasks.registry import get_task
 from elmokit.tasks.scores import chunks
-from elmokit.tasks.task import settings_of, shown
+from elmokit.tasks.task import shown
 from elmokit.text.sentences import Span
 
 LONG = 500
@@ -42,14 +43,16 @@ class Case:
     """The same of 500."""
     answers: Any
     """How many answers a prediction of so many tokens has: (prediction, tokens) → bool."""
-    no_answer: dict[str, Any]
-    """The fields of an example without its gold answer."""
+    no_answer: Any
+    """The fields of an example without its gold answer, or what makes them of it."""
     unknown: Any = None
     """An example with a label that none of the eight has, and the line it stands in."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the task."""
     training: dict[str, Any] = field(default_factory=dict)
     """Of the loop."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Settings that name a file, and what is in it."""
 
 
 def tagged(text: str, line: int = 1) -> TaggedSentence:
@@ -158,6 +161,27 @@ STORIES = [
 ]
 
 
+USES = (
+    "they sat on the bank of the river",
+    "the bank was green and steep",
+    "mud covers the bank",
+    "the bank lent her the money",
+    "wages are kept at a bank",
+    "my bank raised its rates",
+    "a bank of clouds",
+    "bank",
+)
+
+
+def sensed(use: str, key: str) -> SenseSentence:
+    tokens = tuple(use.split())
+    start = tokens.index("bank")
+    return SenseSentence(tokens, (SenseInstance("", "bank", "NOUN", start, start + 1, (key,)),), Place("some.xml", 1))
+
+
+SENSES = [sensed(use, f"bank%{number}") for number, use in enumerate(USES)]
+
+
 def one_tag_a_token(prediction: Any, tokens: int) -> bool:
     return len(prediction.tokens) == len(prediction.tags) == tokens
 
@@ -178,6 +202,14 @@ def roles_around_every_predicate(prediction: Any, tokens: int) -> bool:
     ends = [span.end for frame in prediction.frames for span in frame.spans]
     given = [frame.predicate for frame in prediction.frames]
     return begun == [[one] for one in given] and max(ends, default=0) <= tokens == len(prediction.tokens)
+
+
+def a_sense_for_every_instance(prediction: Any, tokens: int) -> bool:
+    return len(prediction.tokens) == tokens and all(len(one.keys) == 1 for one in prediction.instances)
+
+
+def without_keys(example: SenseSentence) -> dict[str, Any]:
+    return {"instances": tuple(one._replace(keys=()) for one in example.instances)}
 
 
 def mentions_within(prediction: Any, tokens: int) -> bool:
@@ -247,7 +279,21 @@ CASES = {
         no_answer={"clusters": ()},
         settings={"hidden": 16, "dropout": 0.0, "scorer": 32, "longest": 4, "spans_per_token": 0.8},
     ),
+    "wsd": Case(
+        examples=SENSES,
+        one={"tokens": ["bank"], "instances": [{"lemma": "bank", "pos": "NOUN", "start": 0, "end": 1}]},
+        long={
+            "tokens": ["the", "bank", "of", "clouds"] * (LONG // 4),
+            "instances": [
+                {"lemma": "bank", "pos": "NOUN", "start": start, "end": start + 1} for start in (1, LONG - 3)
+            ],
+        },
+        answers=a_sense_for_every_instance,
+        no_answer=without_keys,
+        files={"senses": f"bank\tNOUN\t{' '.join(f'bank%{n}' for n in range(8))}\n"},
+    ),
 }
+IN_EPOCHS = [name for name in CASES if TASKS[name].learn is None]
 
 
 class StopsAfter(Silence):
@@ -256,25 +302,31 @@ class StopsAfter(Silence):
     def __init__(self, epoch):
         self.epoch = epoch
 
-    def stepped(self, epoch, done, total, loss):
-        if epoch > self.epoch and done < total:
+    def update(self, stage, done, total=None, *, unit="", note=""):
+        if stage == "training" and int(note.removeprefix("epoch ").partition(",")[0]) > self.epoch:
             raise KeyboardInterrupt
 
 
-def train(name, folder, elmo_folder, *, examples=None, dev=None, dropout=0.0, **options):
-    case = CASES[name]
+def train(name, folder, elmo_folder, *, examples=None, dev=None, dropout=0.0, progress=SILENCE, **options):
+    case, task = CASES[name], get_task(name)
     training = {"epochs": 150, "patience": 150, "batch": 4, "learning_rate": 0.01, "anneal": 1.0} | case.training
-    examples = examples or case.examples
+    examples, settings = examples or case.examples, dict(case.settings)
+    for setting, content in case.files.items():
+        settings[setting] = folder.parent / setting
+        settings[setting].write_text(content, encoding="utf-8")
     return fit(
         name,
         examples,
         dev or examples,
         {str(elmo_folder): elmokit.load(elmo_folder)},
         folder,
-        settings=settings_of(get_task(name), case.settings),
-        inputs=None if hasattr(get_task(name), "INPUTS") else InputSettings(input_dropout=dropout),
-        training=FitSettings(**(training | options.pop("training", {}))),
-        **options,
+        FitOptions(
+            settings=task.settings_from(settings),
+            inputs=None if task.inputs else InputSettings(input_dropout=dropout),
+            training=FitSettings(**(training | options.pop("training", {}))),
+            **options,
+        ),
+        progress=progress,
     )
 
 
@@ -355,12 +407,12 @@ def test_an_unknown_label_in_dev_names_its_line(fitted, tmp_path, model_folder):
         predictor.evaluate([example])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", IN_EPOCHS)
 def test_stopped_and_resumed_ends_the_same(name, tmp_path, model_folder):
     options = {"dropout": 0.3, "training": {"epochs": 5, "anneal": 0.5}}
     train(name, tmp_path / "whole", model_folder, **options)
     with pytest.raises(KeyboardInterrupt):
-        train(name, tmp_path / "parts", model_folder, reporter=StopsAfter(2), **options)
+        train(name, tmp_path / "parts", model_folder, progress=StopsAfter(2), **options)
     train(name, tmp_path / "parts", model_folder, resume=True, **options)
     whole, parts = (tmp_path / one / "task.safetensors" for one in ("whole", "parts"))
     assert whole.read_bytes() == parts.read_bytes()
@@ -374,6 +426,7 @@ def _epochs(folder):
 
 def test_nothing_is_predicted_from_the_gold_answer(fitted):
     name, predictor, _ = fitted
+    no_answer = CASES[name].no_answer
     for example in CASES[name].examples:
-        without = replace(example, **CASES[name].no_answer)
+        without = replace(example, **(no_answer(example) if callable(no_answer) else no_answer))
         assert shown(predictor.predict([without])[0]) == shown(predictor.predict([example])[0])

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.tasks import coref
-from elmokit.tasks.coref_pairs import PairScorer, gold_links, linked, marginal_loss
-from elmokit.tasks.coref_spans import SpanScorer, prune, spans_within
+from elmokit.tasks import coref, read
+from elmokit.tasks.coref_spans import PairScorer, SpanScorer, gold_links, linked, marginal_loss, prune, spans_within
 from elmokit.tasks.examples import CoreferenceDocument, Place
 from elmokit.tasks.task import Inputs, Item, Widths
 from elmokit.text.sentences import Span
@@ -39,7 +38,7 @@ def new_model(*, output: int = 0, **values) -> coref.Model:
 
 def batch(examples: list[CoreferenceDocument], *, longer: int = 0, output: int = 0) -> tuple[Inputs, list[Item]]:
     """Vectors that depend on a token's number in its document and its sentence's alone."""
-    items = [coref.prepare(example, CUT) for example in examples]
+    items = [coref.TASK.prepare(example, CUT) for example in examples]
     lengths = [len(tokens) for item in items for tokens in item.sentences]
     mask = torch.arange(max(1, *lengths, 0) + longer) < torch.tensor(lengths)[:, None]
     rows = [number for item in items for number in range(len(item.sentences))]
@@ -264,10 +263,10 @@ def test_scores():
 
 def test_documents_of_litbank_fit(shared_data):
     chosen = coref.Settings(hidden=8, scorer=8)
-    examples = list(coref.read(shared_data / "coref" / "litbank" / "dev", chosen))
+    examples = read("coref", shared_data / "coref" / "litbank" / "dev")
     example = max(examples, key=lambda one: sum(map(len, one.sentences)))
     model = coref.Model(chosen, (), Widths(WIDTH))
-    item = coref.prepare(example, CUT)
+    item = coref.TASK.prepare(example, CUT)
     mask = torch.nn.utils.rnn.pad_sequence([torch.ones(len(tokens)) for tokens in item.sentences], True) > 0
     inputs = Inputs(torch.randn(*mask.shape, WIDTH) * mask[..., None], mask)
     model.loss(inputs, [item]).backward()

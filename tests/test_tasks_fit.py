@@ -13,17 +13,15 @@ from torch import nn
 
 import elmokit
 from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError, OutputError
+from elmokit.files import locked
+from elmokit.progress import SILENCE, Silence
 from elmokit.static.embedders import OneHot, StaticVectors
-from elmokit.tasks import FitSettings, InputSettings, load
-from elmokit.tasks.cache import open_cache
+from elmokit.tasks import FitOptions, FitSettings, InputSettings, fit, load
 from elmokit.tasks.classify import Settings as ClassifySettings
-from elmokit.tasks.embedders import as_layer
 from elmokit.tasks.encoder import Encoder, masked_softmax, max_mean
 from elmokit.tasks.examples import Answer
-from elmokit.tasks.fit import fit
-from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.plots import write_plots
-from elmokit.tasks.report import Silence
+from elmokit.tasks.inputs import InputLayer, open_cache
+from elmokit.tasks.report import write_plots
 from elmokit.tasks.tagging import Settings
 
 TOKENS = [tuple(sentence) for sentence in SENTENCES]
@@ -36,26 +34,31 @@ class Told(Silence):
     """Keeps what it is told."""
 
     def __init__(self):
-        self.messages, self.epochs, self.steps, self.embedded = [], [], [], []
+        self.messages, self.updates = [], []
 
-    def told(self, message):
-        self.messages.append(message)
+    def message(self, text):
+        self.messages.append(text)
 
-    def embedding(self, done, total):
-        self.embedded.append((done, total))
+    def update(self, stage, done, total=None, *, unit="", note=""):
+        self.updates.append((stage, done, total))
 
-    def stepped(self, epoch, done, total, loss):
-        self.steps.append((epoch, done, total))
+    @property
+    def epochs(self):
+        """How many have been measured."""
+        return sum(message.startswith("epoch ") for message in self.messages)
 
-    def measured(self, epoch, best):
-        self.epochs.append((epoch, best))
+    @property
+    def stages(self):
+        return {stage for stage, _, _ in self.updates}
 
 
 def static_vectors(words=WORDS, *, seed=0, width=6):
     return StaticVectors(words, np.random.default_rng(seed).normal(size=(len(words), width)).astype(np.float32))
 
 
-def train(folder, embedders=None, *, examples=ENTITIES, dev=None, name="tagging", inputs=None, **options):
+def train(
+    folder, embedders=None, *, examples=ENTITIES, dev=None, name="tagging", inputs=None, progress=SILENCE, **options
+):
     training = FitSettings(**(QUICK | options.pop("training", {})))
     settings = options.pop("settings", Settings(hidden=8) if name == "tagging" else None)
     embedders = embedders or {"elmo": random_elmo()}
@@ -66,15 +69,13 @@ def train(folder, embedders=None, *, examples=ENTITIES, dev=None, name="tagging"
         dev or examples,
         embedders,
         folder,
-        settings=settings,
-        inputs=inputs,
-        training=training,
-        **options,
+        FitOptions(settings=settings, inputs=inputs, training=training, **options),
+        progress=progress,
     )
 
 
 def tuned_weights(predictor):
-    return predictor.network.inputs.sources[0].layer.bilm.state_dict()
+    return predictor.model.inputs.sources[0].layer.bilm.state_dict()
 
 
 def report(folder):
@@ -141,14 +142,14 @@ class TestInputs:
     def test_a_tuned_model_gives_the_same_vectors(self, trainable):
         elmo = random_elmo()
         frozen = InputLayer([elmo], InputSettings()).eval()
-        tuned = InputLayer([elmo], InputSettings(trainable=trainable), as_layer=as_layer).eval()
+        tuned = InputLayer([elmo], InputSettings(trainable=trainable)).eval()
         torch.testing.assert_close(tuned(TOKENS).vectors, frozen(TOKENS).vectors, atol=1e-5, rtol=0)
         assert tuned.widths == frozen.widths
         assert len(tuned.stages()) == (1 if trainable == "top" else 3)
 
     def test_unfreezing_from_the_top(self):
         settings = InputSettings(trainable="all", unfreeze_epochs=2)
-        layer = InputLayer([random_elmo()], settings, as_layer=as_layer)
+        layer = InputLayer([random_elmo()], settings)
         open_stages = []
         for epoch in range(8):
             layer.unfreeze(epoch)
@@ -160,7 +161,7 @@ class TestInputs:
     def test_what_cannot_be_tuned(self, settings):
         embedder = static_vectors() if "mix" not in settings else random_elmo()
         with pytest.raises(ConfigError, match="trainable"):
-            InputLayer([embedder], InputSettings(**settings), as_layer=as_layer)
+            InputLayer([embedder], InputSettings(**settings))
 
     def test_empty_sentences(self):
         layer = InputLayer([random_elmo(), static_vectors()], InputSettings())
@@ -202,19 +203,17 @@ class TestCache:
         """float16 keeps 11 bits: layers of a size up to 3 differ by 1.5e-3 at most."""
         elmo = random_elmo()
         asked = [*TOKENS, (), *TOKENS]
-        cache = open_cache(tmp_path, elmo, asked, identity="a", dtype=dtype, progress=lambda *_: None)
+        cache = open_cache(tmp_path, elmo, asked, identity="a", dtype=dtype)
         expected = np.concatenate(elmo.embed(TOKENS, layers="all"), axis=1)
         assert cache.layers.shape == (expected.shape[1], 3, 20)  # each sentence once
         np.testing.assert_allclose(cache.read(TOKENS), expected, atol=tolerance, rtol=0)
         np.testing.assert_array_equal(cache.read(TOKENS[::-1])[:, : len(TOKENS[-1])], cache.read(TOKENS[-1:]))
 
     def test_is_made_once(self, tmp_path):
-        told = []
+        told = Told()
         for identity in ("a", "a", "b"):
-            open_cache(
-                tmp_path, random_elmo(), TOKENS, identity=identity, dtype="float32", progress=lambda *n: told.append(n)
-            )
-        assert len(told) == 2
+            open_cache(tmp_path, random_elmo(), TOKENS, identity=identity, dtype="float32", progress=told)
+        assert len(told.updates) == len(told.messages) == 2
         assert len(list(tmp_path.iterdir())) == 2
 
     def test_half_a_cache_is_none(self, tmp_path):
@@ -225,23 +224,23 @@ class TestCache:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            open_cache(tmp_path, Broken(), TOKENS, identity="a", dtype="float32", progress=lambda *_: None)
+            open_cache(tmp_path, Broken(), TOKENS, identity="a", dtype="float32")
         assert list(tmp_path.iterdir()) == []
 
     def test_training_is_the_same_with_and_without(self, tmp_path):
         for choice in ("float32", "none"):
             told = Told()
-            train(tmp_path / choice, training={"cache": choice}, reporter=told)
+            train(tmp_path / choice, training={"cache": choice}, progress=told)
             assert any("computed once" in message for message in told.messages) == (choice == "float32")
-            assert bool(told.embedded) == (choice == "float32")
+            assert ("computing layers" in told.stages) == (choice == "float32")
             assert not (tmp_path / choice / "cache").exists()
         one, other = (load(tmp_path / name, embedders=[random_elmo()]) for name in ("float32", "none"))
-        for ours, theirs in zip(one.network.parameters(), other.network.parameters(), strict=True):
+        for ours, theirs in zip(one.model.parameters(), other.model.parameters(), strict=True):
             # layers computed in batches of another make differ by rounding, 1e-7, which Adam's first steps make 1e-5
             torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
 
     def test_a_cache_of_another_size_is_made_anew(self, tmp_path):
-        options = {"identity": "elmo", "dtype": "float32", "progress": lambda done, total: None}
+        options = {"identity": "elmo", "dtype": "float32"}
         elmo = random_elmo()
         expected = open_cache(tmp_path, elmo, TOKENS, **options).read(TOKENS)
         [path] = tmp_path.iterdir()
@@ -251,8 +250,8 @@ class TestCache:
     def test_a_folder_of_its_own_serves_other_runs(self, tmp_path):
         for seed in (0, 1):
             told = Told()
-            train(tmp_path / str(seed), training={"seed": seed}, cache_folder=tmp_path / "layers", reporter=told)
-            assert bool(told.embedded) == (seed == 0)
+            train(tmp_path / str(seed), training={"seed": seed}, cache_folder=tmp_path / "layers", progress=told)
+            assert ("computing layers" in told.stages) == (seed == 0)
         assert len(list((tmp_path / "layers").iterdir())) == 1
 
 
@@ -270,7 +269,7 @@ class TestLoop:
 
     def test_report(self, tmp_path):
         told = Told()
-        train(tmp_path / "task", {"glove.txt": static_vectors(), "en": random_elmo()}, reporter=told)
+        train(tmp_path / "task", {"glove.txt": static_vectors(), "en": random_elmo()}, progress=told)
         written = report(tmp_path / "task")
         assert [epoch["number"] for epoch in written["epochs"]] == [1, 2, 3]
         assert written["embedders"] == ["glove.txt", "en"]
@@ -278,8 +277,8 @@ class TestLoop:
         assert written["train_examples"] == written["dev_examples"] == 8
         scores = [epoch["scores"]["f1"] for epoch in written["epochs"]]
         assert written["best"] == scores.index(max(scores)) + 1
-        assert [epoch.number for epoch, _ in told.epochs] == [1, 2, 3]
-        assert told.steps[-1] == (3, 8, 8)
+        assert told.epochs == 3
+        assert told.updates[-1] == ("training", 24, 24)
         write_plots(tmp_path / "task")
         for name in ("learning-curve.png", "layer-weights.png"):
             assert (tmp_path / "task" / name).read_bytes().startswith(b"\x89PNG")
@@ -294,14 +293,14 @@ class TestLoop:
 
     def test_stops_when_the_score_does_not_rise(self, tmp_path):
         told = Told()
-        train(tmp_path / "task", training={"learning_rate": 1e-9, "epochs": 50, "patience": 3}, reporter=told)
-        assert len(told.epochs) == 4
+        train(tmp_path / "task", training={"learning_rate": 1e-9, "epochs": 50, "patience": 3}, progress=told)
+        assert told.epochs == 4
 
     def test_waits_for_a_first_score(self, tmp_path):
         """Coreference scores 0 until its first links are found: patience begins with the first score above 0."""
-        told, dev = Told(), [tagged("nothing/O here/O")]  # without an entity F1 is 0 whatever is learned
-        train(tmp_path / "task", dev=dev, training={"epochs": 6, "patience": 2}, reporter=told)
-        assert [epoch.score for epoch, _ in told.epochs] == [0.0] * 6
+        dev = [tagged("nothing/O here/O")]  # without an entity F1 is 0 whatever is learned
+        train(tmp_path / "task", dev=dev, training={"epochs": 6, "patience": 2})
+        assert [epoch["scores"]["f1"] for epoch in report(tmp_path / "task")["epochs"]] == [0.0] * 6
 
     def test_seeds(self, tmp_path):
         for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -319,7 +318,7 @@ class TestLoop:
 
     def test_a_sample(self, tmp_path):
         told = Told()
-        train(tmp_path / "task", sample=0.25, reporter=told)
+        train(tmp_path / "task", sample=0.25, progress=told)
         assert report(tmp_path / "task")["train_examples"] == 2
         assert report(tmp_path / "task")["dev_examples"] == 8
         with pytest.raises(ConfigError, match="sample is 25"):
@@ -335,7 +334,7 @@ class TestLoop:
         best = report(tmp_path / "task")["best"]
         after = tuned_weights(predictor)
         moved = {name.rsplit(".", 1)[0] for name, weight in after.items() if not weight.equal(before[name])}
-        layers = [{f"{way}_layers.{level}" for way in ("forward", "backward")} for level in (1, 0)]
+        layers = [{f"{direction}_layers.{level}" for direction in ("forward", "backward")} for level in (1, 0)]
         expected = layers[0] if best > 1 else set()
         if trainable == "all":
             expected = expected | (layers[1] if best > 2 else set())
@@ -346,7 +345,7 @@ class TestLoop:
         assert best > 1
         again = load(tmp_path / "task", embedders=[random_elmo()])
         assert again.predict(PARTS) == predictor.predict(PARTS)
-        torch.testing.assert_close(again.network.state_dict(), predictor.network.state_dict())
+        torch.testing.assert_close(again.model.state_dict(), predictor.model.state_dict())
 
     def test_fine_tuning_leaves_the_model_itself_alone(self, tmp_path):
         """It may serve other tasks, and is known again by its weights."""
@@ -361,7 +360,7 @@ class TestLoop:
         options = {"inputs": {"trainable": "all"}, "training": {"epochs": 4, "patience": 4}}
         train(tmp_path / "whole", **options)
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "parts", reporter=StopsAfter(2), **options)
+            train(tmp_path / "parts", progress=StopsAfter(2), **options)
         train(tmp_path / "parts", resume=True, **options)
         whole, parts = ((tmp_path / name / "task.safetensors").read_bytes() for name in ("whole", "parts"))
         assert whole == parts
@@ -471,7 +470,7 @@ class TestFolders:
             train(tmp_path / str(number), {"marks": embedder}, cache_folder=tmp_path / "layers")
         assert first.calls == second.calls > third.calls
 
-    def test_a_bundle_that_was_interrupted_leaves_an_empty_folder(self, tmp_path):
+    def test_a_bundle_that_was_interrupted_leaves_nothing(self, tmp_path):
         class Stops(StaticVectors):
             def save(self, path, **options):
                 raise KeyboardInterrupt
@@ -480,11 +479,57 @@ class TestFolders:
         stops = Stops(static.words, static.vectors)
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path / "task", {"good": static, "bad": stops}, bundle=True)
-        assert list((tmp_path / "task").iterdir()) == []
+        assert not (tmp_path / "task").exists()
         (tmp_path / "task" / ".partial" / "embedders").mkdir(parents=True)  # as a run that was killed leaves it
         train(tmp_path / "task", {"good": static}, bundle=True)
         assert not (tmp_path / "task" / ".partial").exists()
         assert load(tmp_path / "task").predict(["London"])
+
+    @pytest.mark.parametrize(
+        "left",
+        [
+            [],
+            [".lock"],
+            [".lock", ".77.partial.task.json"],
+            [".lock", ".partial/embedders/0.safetensors"],  # of an earlier version
+            [".lock", ".embedders.77.partial/0.safetensors"],
+            [".lock", "embedders/0.safetensors"],
+        ],
+    )
+    def test_what_a_killed_run_left_before_it_began_is_in_nobodys_way(self, left, tmp_path):
+        folder = tmp_path / "task"
+        folder.mkdir()
+        for name in left:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("half")
+        train(folder, {"good": static_vectors()}, bundle=True, training={"epochs": 1})
+        written = ["embedders", "report.json", "task.json", "task.safetensors", "training.pt"]
+        assert sorted(path.name for path in folder.iterdir()) == written
+        assert load(folder).predict(["London"])
+
+    def test_copies_take_no_place_of_others(self, tmp_path):
+        (tmp_path / "task" / "embedders").mkdir(parents=True)
+        (tmp_path / "task" / "embedders" / "thesis.txt").touch()
+        with pytest.raises(OutputError, match=r"holds other files too \('thesis.txt'\)"):
+            train(tmp_path / "task", {"good": static_vectors()}, bundle=True)
+        with pytest.raises(OutputError, match="not an empty folder"):
+            train(tmp_path / "task", {"good": static_vectors()})
+
+    def test_a_run_killed_before_its_first_epoch_goes_on(self, tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "task", progress=StopsAfter(0))
+        (tmp_path / "task" / ".lock").write_text("process 77 on a machine that is gone")
+        (tmp_path / "task" / ".77.partial.training.pt").write_text("half")
+        train(tmp_path / "task", resume=True)
+        train(tmp_path / "whole")
+        assert not list((tmp_path / "task").glob(".*"))
+        ours, theirs = ((tmp_path / name / "task.safetensors").read_bytes() for name in ("task", "whole"))
+        assert ours == theirs
+
+    def test_a_folder_is_one_run_at_a_time(self, tmp_path):
+        with locked(tmp_path / "task"), pytest.raises(OutputError, match=r"task is in use by process \d+ on "):
+            train(tmp_path / "task")
+        train(tmp_path / "task", training={"epochs": 1})
 
     def test_a_copy_is_within_its_folder(self, bundled, tmp_path):
         shutil.copytree(bundled[1], tmp_path / "copy")
@@ -531,13 +576,13 @@ class TestFolders:
     def test_a_finished_run_resumed_is_what_it_was(self, tmp_path):
         predictor = train(tmp_path / "task")
         told = Told()
-        again = train(tmp_path / "task", resume=True, reporter=told)
-        assert told.steps == told.embedded == []
+        again = train(tmp_path / "task", resume=True, progress=told)
+        assert told.updates == []
         assert again.predict(ENTITIES) == predictor.predict(ENTITIES)
 
     def test_half_a_state(self, tmp_path):
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "task", reporter=StopsAfter(1))
+            train(tmp_path / "task", progress=StopsAfter(1))
         state = tmp_path / "task" / "training.pt"
         state.write_bytes(state.read_bytes()[:1000])
         with pytest.raises(CheckpointError, match=r"training.pt: cannot be read"):

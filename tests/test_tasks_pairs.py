@@ -8,11 +8,10 @@ import torch
 from conftest import random_elmo
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.tasks import FitSettings, InputSettings
-from elmokit.tasks.fit import fit
+from elmokit.tasks import InputSettings, fit, read
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.pairs import Model, Settings, align, labels, parse, prepare, read
-from elmokit.tasks.task import Inputs, Widths, learn_labels
+from elmokit.tasks.pairs import TASK, Model, Settings, align, parse, prepare
+from elmokit.tasks.task import Inputs, Widths
 from elmokit.text.tokenizers import get_tokenizer
 
 CUT = get_tokenizer("words")
@@ -88,19 +87,18 @@ class TestModel:
 
 class TestData:
     def test_snli_and_sick(self, shared_data):
-        snli = list(read(shared_data / "pairs" / "snli" / "dev.jsonl", Settings()))
-        sick = list(read(shared_data / "pairs" / "sick" / "dev.txt", Settings()))
-        task = type("Task", (), {"labels": staticmethod(labels)})
-        assert learn_labels(task, snli) == LABELS
-        assert learn_labels(task, sick) == ("CONTRADICTION", "ENTAILMENT", "NEUTRAL")
+        snli = read("pairs", shared_data / "pairs" / "snli" / "dev.jsonl")
+        sick = read("pairs", shared_data / "pairs" / "sick" / "dev.txt")
+        assert TASK.all_labels(snli) == LABELS
+        assert TASK.all_labels(sick) == ("CONTRADICTION", "ENTAILMENT", "NEUTRAL")
         assert all(item.sentences[0] and item.sentences[1] for item in (prepare(pair, CUT) for pair in (*snli, *sick)))
 
     def test_an_unknown_label_names_its_file_and_line(self, tmp_path):
         rows = [{"gold_label": label, "sentence1": "A man .", "sentence2": "Men ."} for label in ("neutral", "-", "so")]
         (tmp_path / "dev.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-        dev = list(read(tmp_path / "dev.jsonl", Settings()))
+        dev = read("pairs", tmp_path / "dev.jsonl")
         with pytest.raises(DataError, match=r"dev.jsonl, line 3: the label 'so' does not occur"):
-            fit("pairs", dev[:1], dev, {"elmo": random_elmo()}, tmp_path / "task", training=FitSettings(epochs=1))
+            fit("pairs", dev[:1], dev, {"elmo": random_elmo()}, tmp_path / "task")
 
     @pytest.mark.parametrize(
         "values",

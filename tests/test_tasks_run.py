@@ -4,19 +4,19 @@ import random
 from dataclasses import replace
 from itertools import chain, pairwise
 
+import msgspec
 import pytest
 from conftest import random_elmo
 from test_tasks_contract import ENTITIES, ROLES, STORIES, StopsAfter, tagged
 from test_tasks_fit import PLAIN, Told, report, static_vectors, train
 
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.tasks import FitSettings, InputSettings
-from elmokit.tasks.fit import fit
-from elmokit.tasks.registry import TASKS, get_task
-from elmokit.tasks.report import Epoch, best_of, stalls
-from elmokit.tasks.run import batches
+from elmokit.tasks import TASKS, FitOptions, FitSettings, InputSettings, fit
+from elmokit.tasks.loop import batches
+from elmokit.tasks.registry import get_task
+from elmokit.tasks.report import EpochReport, best_of, stalls
 from elmokit.tasks.tagging import Settings
-from elmokit.tasks.task import Item, training_of
+from elmokit.tasks.task import Item
 from elmokit.text.tokenizers import get_tokenizer
 
 NOTHING = [tagged("nothing/O here/O")]  # without an entity F1 is 0 whatever is learned
@@ -24,9 +24,13 @@ NOTHING = [tagged("nothing/O here/O")]  # without an entity F1 is 0 whatever is 
 
 def epochs(*scores):
     return [
-        Epoch(number=number, loss=1.0, rate=0.1, scores={"f1": score}, mixes=[], seconds=1.0)
+        EpochReport(number=number, loss=1.0, rate=0.1, scores={"f1": score}, mixes=[], seconds=1.0)
         for number, score in enumerate(scores, 1)
     ]
+
+
+def trained_epochs(folder):
+    return msgspec.convert(report(folder)["epochs"], list[EpochReport])
 
 
 def item(tokens, runs=1):
@@ -36,8 +40,9 @@ def item(tokens, runs=1):
 class StopsAfterAnEpoch(Told):
     """A user who has seen enough."""
 
-    def measured(self, epoch, best):
-        raise KeyboardInterrupt
+    def message(self, text):
+        if text.startswith("epoch "):
+            raise KeyboardInterrupt
 
 
 class TestBatches:
@@ -87,19 +92,19 @@ class TestRates:
         assert stalls(epochs(*scores)) == expected
 
     def test_the_rate_falls_when_the_score_does_not_rise(self, tmp_path):
-        told = Told()
         training = {"learning_rate": 0.3, "epochs": 12, "patience": 12, "anneal": 0.5}
-        train(tmp_path / "task", training=training, reporter=told)
-        done = [epoch for epoch, _ in told.epochs]
+        train(tmp_path / "task", training=training)
+        done = trained_epochs(tmp_path / "task")
         expected = [0.3 * max(1 / 16, 0.5 ** stalls(done[:number])) for number in range(len(done))]
         assert [epoch.rate for epoch in done] == expected
         assert done[-1].rate < 0.3
 
     def test_the_rate_falls_to_a_sixteenth_at_most(self, tmp_path):
-        told, training = Told(), {"learning_rate": 1e-9, "epochs": 13, "patience": 13, "anneal": 0.5}
-        train(tmp_path / "task", training=training, reporter=told)
-        assert stalls([epoch for epoch, _ in told.epochs]) > 5
-        assert [round(1e-9 / epoch.rate) for epoch, _ in told.epochs] == [1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 16, 16]
+        training = {"learning_rate": 1e-9, "epochs": 13, "patience": 13, "anneal": 0.5}
+        train(tmp_path / "task", training=training)
+        done = trained_epochs(tmp_path / "task")
+        assert stalls(done) > 5
+        assert [round(1e-9 / epoch.rate) for epoch in done] == [1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 16, 16, 16]
 
 
 class TestBest:
@@ -138,18 +143,18 @@ class TestResume:
 
     def test_something_else_is_refused_by_its_name(self, tmp_path):
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "task", reporter=StopsAfter(1))
-        with pytest.raises(ConfigError, match=r"this differs: settings\.hidden$"):
+            train(tmp_path / "task", progress=StopsAfter(1))
+        with pytest.raises(ConfigError, match=r"settings\.hidden was 8 and is 9$"):
             train(tmp_path / "task", settings=Settings(hidden=9), resume=True)
-        with pytest.raises(ConfigError, match=r"this differs: inputs\.mix, inputs\.input_dropout$"):
+        with pytest.raises(ConfigError, match=r'mix was "learned" and is "last"; .*_dropout was 0.5 and is 0.0$'):
             train(tmp_path / "task", inputs=PLAIN | {"mix": "last"}, resume=True)
-        with pytest.raises(ConfigError, match=r"this differs: training\.batch, training\.seed$"):
+        with pytest.raises(ConfigError, match=r"training\.batch was 4 and is 5; training\.seed was 0 and is 2$"):
             train(tmp_path / "task", training={"batch": 5, "seed": 2, "epochs": 9}, resume=True)
-        with pytest.raises(ConfigError, match=r"this differs: data$"):
+        with pytest.raises(ConfigError, match=r'data was "\w+" and is "\w+"$'):
             train(tmp_path / "task", examples=[*ENTITIES, ENTITIES[0]], resume=True)
-        with pytest.raises(ConfigError, match=r"this differs: data, sample$"):
+        with pytest.raises(ConfigError, match=r"data was .*; sample was 1.0 and is 0.5$"):
             train(tmp_path / "task", sample=0.5, resume=True)
-        with pytest.raises(ConfigError, match=r"this differs: embedders$"):
+        with pytest.raises(ConfigError, match=r'embedders\.0\.digest was "\w+" and is "\w+"$'):
             train(tmp_path / "task", {"elmo": random_elmo(seed=4)}, resume=True)
         with pytest.raises(CheckpointError, match="no trained task"):
             train(tmp_path / "nothing", resume=True)
@@ -158,22 +163,22 @@ class TestResume:
 class TestDefaultsOfATask:
     def test_are_settings_of_the_loop(self):
         for task in TASKS.values():
-            assert isinstance(training_of(task, {}), FitSettings)
-        assert training_of(get_task("coref"), {}) == FitSettings(batch=1)
-        assert training_of(get_task("coref"), {"batch": 32, "epochs": 3}) == FitSettings(epochs=3)
+            assert isinstance(task.training_from({}), FitSettings)
+        assert get_task("coref").training_from({}) == FitSettings(batch=1)
+        assert get_task("coref").training_from({"batch": 32, "epochs": 3}) == FitSettings(epochs=3)
 
     @pytest.mark.parametrize(("training", "steps"), [(None, [1, 2]), (FitSettings(), [2])])
     def test_are_taken_where_nothing_is_said(self, training, steps, tmp_path):
         """Coreference learns from a document a step."""
-        told, two = StopsAfterAnEpoch(), STORIES[:2]
+        told, two, options = StopsAfterAnEpoch(), STORIES[:2], FitOptions(training=training)
         with pytest.raises(KeyboardInterrupt):
-            fit("coref", two, two, {"a": static_vectors()}, tmp_path / "task", training=training, reporter=told)
-        assert [done for _, done, _ in told.steps] == steps
+            fit("coref", two, two, {"a": static_vectors()}, tmp_path / "task", options, progress=told)
+        assert [done for _, done, _ in told.updates] == steps
 
     def test_inputs_that_a_task_does_not_take(self, tmp_path):
         vectors = {"words": static_vectors()}
         with pytest.raises(ConfigError, match="probe sees each layer as it is: it takes no settings of the inputs"):
-            fit("probe", ENTITIES, ENTITIES, vectors, tmp_path / "task", inputs=InputSettings(mix="last"))
+            fit("probe", ENTITIES, ENTITIES, vectors, tmp_path / "task", FitOptions(inputs=InputSettings(mix="last")))
         assert not (tmp_path / "task").exists()
 
 

@@ -12,11 +12,10 @@ from test_tasks_fit import Told
 from test_tasks_pairs import random_inputs
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.tasks import FitSettings, InputSettings
+from elmokit.tasks import FitOptions, FitSettings, InputSettings, fit, read
 from elmokit.tasks.examples import Answer, Place, Question
-from elmokit.tasks.fit import fit
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.span_qa import AttentionFlow, Model, Settings, best_spans, covered, parse, prepare, read, score
+from elmokit.tasks.span_qa import AttentionFlow, Model, Settings, best_spans, covered, parse, prepare, score
 from elmokit.text.sentences import Span
 from elmokit.text.tokenizers import Token, get_tokenizer
 
@@ -157,23 +156,15 @@ class TestData:
     def test_a_context_is_embedded_once(self, tmp_path):
         told = Told()
         questions = [asked(f"Question {number} ?", CONTEXT, "London") for number in range(5)]
-        training = FitSettings(epochs=2, patience=2)
-        fit(
-            "span_qa",
-            questions,
-            questions[:1],
-            {"elmo": random_elmo()},
-            tmp_path / "task",
-            training=training,
-            reporter=told,
-        )
+        options = FitOptions(training=FitSettings(epochs=2, patience=2))
+        fit("span_qa", questions, questions[:1], {"elmo": random_elmo()}, tmp_path / "task", options, progress=told)
         tokens = len(CUT(CONTEXT)) + 5 * 3
-        assert told.embedded[-1] == (tokens, tokens)
+        assert ("computing layers", tokens, tokens) in told.updates
 
     @pytest.mark.parametrize("name", ["squadshifts/dev.json", "xquad/zh.json"])
     def test_gold_answers_are_found_again(self, shared_data, name):
         """In Chinese an answer may end within a token of the words tokenizer, but not in its characters."""
-        questions = list(read(shared_data / "qa" / name, Settings()))
+        questions = read("span_qa", shared_data / "qa" / name)
         cut = get_tokenizer("characters" if "zh" in name else "words")
         found = []
         for question in questions:
@@ -206,4 +197,4 @@ class TestData:
         paragraph = {"context": "a b", "qas": [{"id": "q", "question": "?", "answers": answers}]}
         (tmp_path / "dev.json").write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
         with pytest.raises(DataError, match=r"dev.json, line 1, question 'q': answer_start is 0"):
-            list(read(tmp_path / "dev.json", Settings()))
+            read("span_qa", tmp_path / "dev.json")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.tasks import srl
+from elmokit.tasks import read, srl
 from elmokit.tasks.examples import Frame, LabelledSpan, Place, RoleSentence
 from elmokit.tasks.scores import chunks, to_bio
 from elmokit.tasks.task import Inputs, Item, Widths
@@ -42,7 +42,7 @@ def new_model(*, labels=("A0", "A1", "V"), output: int = 0, scale: float = 1.0, 
 
 def batch(examples: list[RoleSentence], *, longer: int = 0, output: int = 0) -> tuple[Inputs, list[Item]]:
     """Vectors that depend on a token and its place alone, with as many steps more as asked for."""
-    items = [srl.prepare(example, CUT) for example in examples]
+    items = [srl.TASK.prepare(example, CUT) for example in examples]
     lengths = [len(example.tokens) for example in examples]
     mask = torch.arange(max(1, *lengths) + longer) < torch.tensor(lengths)[:, None]
     generator = torch.Generator().manual_seed(1)
@@ -204,9 +204,9 @@ def test_settings_are_checked():
 
 def test_propbank_fits_the_model(shared_data):
     folder = shared_data / "srl" / "ewt"
-    known = {label for example in srl.read(folder / "train.conll", srl.Settings()) for label, _ in srl.labels(example)}
+    known = {label for example in read("srl", folder / "train.conll") for label, _ in srl.labels(example)}
     for name in ("dev", "test"):
-        examples = list(srl.read(folder / f"{name}.conll", srl.Settings()))
+        examples = read("srl", folder / f"{name}.conll")
         assert {label for example in examples for label, _ in srl.labels(example)} <= known
         assert srl.score(examples, examples)["f1"] == 1.0
         ids = srl.Model(srl.Settings(), sorted(known), Widths(WIDTH)).ids

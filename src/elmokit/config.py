@@ -1,5 +1,6 @@
 """What a model is made of: frozen dataclasses; a field's docstring is the command line's help."""
 
+import tomllib
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -181,6 +182,19 @@ def check_above_zero(settings: object, *names: str, prefix: str = "") -> None:
     for name in names:
         if not getattr(settings, name) > 0:
             raise ConfigError(f"{prefix}{name} is {getattr(settings, name)}: it must be above 0")
+
+
+def set_value(values: dict[str, Any], name: str, text: str) -> None:
+    """Set one value, named by its path (training.batch), as TOML would read it; a bare word is a string."""
+    *path, last = name.split(".")
+    for part in path:
+        values = values.setdefault(part, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{name}: {part} is a setting by itself, not a group of them")
+    try:
+        values[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[last] = text
 
 
 def _at_most(name: str, value: int, most: int) -> None:

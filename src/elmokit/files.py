@@ -23,6 +23,7 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 LOCK = ".lock"
+_LEFTOVER = re.compile(r"\.(?:.+\.)?(?P<process>\d+)\.(?:partial|old)(?:\..+)?")  # the names given below
 
 
 @contextmanager
@@ -67,7 +68,7 @@ def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = Fa
     """
     path = path.resolve()
     check_free(path, files=files, overwrite=overwrite)
-    _remove_leftovers(path.parent, rf"\.{re.escape(path.name)}\.(\d+)\.(partial|old)")
+    _remove_leftovers(path.parent, f".{path.name}.")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with writing(path):
@@ -104,11 +105,16 @@ def check_free(path: Path, *, files: Collection[str] = (), overwrite: bool = Fal
         return
     if not path.is_dir():
         raise OutputError(f"{path} is a file: name a folder")
-    present = {file.name for file in path.iterdir()} - {LOCK}
+    present = contents(path)
     if present and not overwrite:
         raise OutputError(f"{path} is not empty: choose another folder, or ask for it to be overwritten")
     if foreign := sorted(present - set(files)):
         raise OutputError(f"{path} holds other files too ({foreign[0]!r}), so it is not overwritten")
+
+
+def contents(folder: Path) -> set[str]:
+    """The names in a folder, without the lock and without what killed processes have left behind."""
+    return {path.name for path in folder.iterdir() if path.name != LOCK and not _LEFTOVER.fullmatch(path.name)}
 
 
 @contextmanager
@@ -127,7 +133,7 @@ def locked(folder: Path) -> Iterator[None]:
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
             file.flush()
-        _remove_leftovers(folder, r"\.(?:.+\.)?(\d+)\.(?:partial|old)(?:\..*)?")
+        _remove_leftovers(folder, ".")
         try:
             yield
         finally:
@@ -208,11 +214,11 @@ def _move_folder(partial: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _remove_leftovers(folder: Path, pattern: str) -> None:
-    """What processes that were killed have left in a folder; the pattern's first group is the process."""
+def _remove_leftovers(folder: Path, beginning: str) -> None:
+    """Remove what processes that were killed have left in a folder under names that begin so."""
     for file in folder.iterdir() if folder.is_dir() else ():
-        match = re.fullmatch(pattern, file.name)
-        if match and not _is_running_elsewhere(int(match[1])):
+        match = _LEFTOVER.fullmatch(file.name)
+        if match and file.name.startswith(beginning) and not _is_running_elsewhere(int(match["process"])):
             shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from elmokit.config import TokenizerName
+from elmokit.config import TokenizerName, set_value
 from elmokit.errors import ConfigError
 from elmokit.text.layout import Lines
 
@@ -108,3 +108,13 @@ class SenseOptions(CorpusOptions):
 
     layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "top"
     """average, top, or a layer's number; 0 is the context-free token vector."""
+
+
+def set_values(values: dict[str, Any], settings: Sequence[str] | None, *, example: str) -> dict[str, Any]:
+    """The values with those of --set put in, each written as name=value."""
+    for setting in settings or ():
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {setting}: write it as name=value, such as {example}")
+        set_value(values, name, value)
+    return values

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig, check_above_zero, check_at_least
+from elmokit.config import set_value as set_value
 from elmokit.errors import ConfigError
 from elmokit.text.layout import Lines
 
@@ -128,17 +129,6 @@ def make_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
     return recipe
 
 
-def set_value(values: dict[str, Any], name: str, text: str) -> None:
-    """Set one value, named by its path (training.batch), as TOML would read it; a bare word is a string."""
-    *path, last = name.split(".")
-    for part in path:
-        values = values.setdefault(part, {})
-        if not isinstance(values, dict):
-            raise ConfigError(f"{name}: {part} is a setting by itself, not a group of them")
-    try:
-        values[last] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[last] = text
 
 
 def _find(name: str) -> Path:

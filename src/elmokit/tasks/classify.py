@@ -14,7 +14,7 @@ from elmokit.tasks.encoder import Biattention, EncoderSettings, input_encoder, m
 from elmokit.tasks.examples import LabelledText, Place
 from elmokit.tasks.readers import read_labelled
 from elmokit.tasks.scores import accuracy, macro_f1
-from elmokit.tasks.task import Inputs, Item, Scores, Widths, words
+from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens, token_texts
 from elmokit.text.tokenizers import Tokenizer
 
 
@@ -63,12 +63,10 @@ class Model(nn.Module):
         return scores
 
     def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
-        """The mean cross-entropy."""
         targets = torch.tensor([self.ids[item.example.label] for item in items], device=inputs.mask.device)
         return F.cross_entropy(self.scores(inputs), targets)
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[LabelledText]:
-        """The texts with their likeliest classes."""
         best = self.scores(inputs).argmax(dim=-1).tolist()
         return [replace(item.example, label=self.labels[number]) for item, number in zip(items, best, strict=True)]
 
@@ -89,15 +87,10 @@ def _read(path: Path, settings: Settings, *, phrases: bool) -> Iterator[Labelled
     return read_labelled(path, label=label, text=text, fine=settings.fine, phrases=phrases)
 
 
-def prepare(example: LabelledText, cut: Tokenizer) -> Item:
-    """Cut the text, unless it is."""
+def prepare(example: LabelledText, tokenize: Tokenizer) -> Item:
+    """The text in tokens, which it may have come in."""
     text = example.text
-    return Item(example, (tuple(token.text for token in cut(text)) if isinstance(text, str) else text,))
-
-
-def labels(example: LabelledText) -> list[tuple[str, Place]]:
-    """The class."""
-    return [(example.label, example.place)]
+    return Item(example, (token_texts(text, tokenize) if isinstance(text, str) else text,))
 
 
 def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Scores:
@@ -106,8 +99,21 @@ def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Sc
     return {"accuracy": accuracy(theirs, ours), "macro_f1": macro_f1(theirs, ours)}
 
 
-def parse(values: Mapping[str, Any], cut: Tokenizer) -> LabelledText:
+def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> LabelledText:
     """A text as it is, or its tokens."""
     text = values.get("text")
-    whole = text if isinstance(text, str) and "tokens" not in values else words(values, cut)
+    whole = text if isinstance(text, str) and "tokens" not in values else parse_tokens(values, tokenize)
     return LabelledText(whole, "", Place("", 0))
+
+
+TASK = Task(
+    name="classify",
+    settings=Settings,
+    model=Model,
+    read=read,
+    read_train=read_train,
+    parse=parse,
+    prepare=prepare,
+    labels=lambda example: [(example.label, example.place)],
+    score=score,
+)

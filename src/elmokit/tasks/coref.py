@@ -7,7 +7,6 @@ mentioned once, are learned as mentions, and a span that scores above 0 as one w
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -15,17 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.tasks.coref_pairs import PairScorer, gold_links, linked, marginal_loss
-from elmokit.tasks.coref_spans import SpanScorer, prune, spans_within
+from elmokit.tasks.coref_spans import PairScorer, SpanScorer, gold_links, linked, marginal_loss, prune, spans_within
 from elmokit.tasks.encoder import WIDEST, EncoderSettings, input_encoder
 from elmokit.tasks.examples import CoreferenceDocument, Place
 from elmokit.tasks.readers import read_coreference
 from elmokit.tasks.scores import coreference_scores
-from elmokit.tasks.task import Inputs, Item, Scores, Tokens, Widths, words
+from elmokit.tasks.task import Inputs, Item, Scores, Task, Tokens, Widths, parse_tokens, token_texts
 from elmokit.text.sentences import Span, split_sentences
 from elmokit.text.tokenizers import Tokenizer
 
-TRAINING: Mapping[str, Any] = {"batch": 1}  # a document a step
 FEATURE = 20  # width of the vector that stands for a span's length
 LONGEST = 100  # every span's words are weighed against each other: 15 take 40 times less than 100
 RARE = -4.0  # log-odds that a span is a mention: the first epoch need not learn that
@@ -91,12 +88,12 @@ class Model(nn.Module):
         """Rank the spans of a document of (N, H) tokens in sentences of so many tokens."""
         mentions = self.spans(encoded, vectors)  # (N, W)
         within = spans_within(lengths, self.settings.longest)
-        places = within.nonzero()  # (C, 2)
+        candidates = within.nonzero()  # (C, 2)
         best = mentions[within].argsort(descending=True, stable=True)
-        starts, sizes = places[best].unbind(dim=1)
+        starts, sizes = candidates[best].unbind(dim=1)
         most = math.ceil(self.settings.spans_per_token * len(encoded))
         chosen = best[prune(starts.tolist(), (starts + sizes + 1).tolist(), most)].sort().values  # (M,)
-        starts, sizes = places[chosen].unbind(dim=1)
+        starts, sizes = candidates[chosen].unbind(dim=1)
         spans = [Span(start, start + size + 1) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
         kept = mentions[starts, sizes]  # (M,)
         links = self.pairs(self.spans.represent(encoded, vectors, starts, sizes), kept)
@@ -143,21 +140,6 @@ class Model(nn.Module):
         return tuple(tuple(ranking.spans[number] for number in cluster) for cluster in chosen)
 
 
-def read(path: Path, settings: Settings) -> Iterator[CoreferenceDocument]:  # noqa: ARG001
-    """Documents in the columns of CoNLL-2012, of a file or of all files in a folder."""
-    return read_coreference(path)
-
-
-def prepare(example: CoreferenceDocument, cut: Tokenizer) -> Item:  # noqa: ARG001
-    """The document is cut already; one without sentences has an empty one."""
-    return Item(example, example.sentences or ((),))
-
-
-def labels(example: CoreferenceDocument) -> tuple[tuple[str, Place], ...]:  # noqa: ARG001
-    """None: clusters have no names."""
-    return ()
-
-
 def score(gold: Sequence[CoreferenceDocument], predicted: Sequence[CoreferenceDocument]) -> Scores:
     """CoNLL's mean of three F1, and these; singletons count, where there are any."""
     pairs = ((theirs.clusters, ours.clusters) for theirs, ours in zip(gold, predicted, strict=True))
@@ -165,20 +147,20 @@ def score(gold: Sequence[CoreferenceDocument], predicted: Sequence[CoreferenceDo
     return {"average": scores.average} | {name: measure.f1 for name, measure in scores._asdict().items()}
 
 
-def parse(values: Mapping[str, Any], cut: Tokenizer) -> CoreferenceDocument:
+def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> CoreferenceDocument:
     """A document from its "sentences", lists of tokens; or from the "tokens" of a single one; or from its "text"."""
     name = values.get("name", "")
     if not isinstance(name, str):
         raise DataError(f'"name" is {name}: expected a string')
-    return CoreferenceDocument(name, tuple(_sentences(values, cut)), (), Place("", 0))
+    return CoreferenceDocument(name, tuple(_sentences(values, tokenize)), (), Place("", 0))
 
 
-def _sentences(values: Mapping[str, Any], cut: Tokenizer) -> list[Tokens]:
+def _sentences(values: Mapping[str, Any], tokenize: Tokenizer) -> list[Tokens]:
     sentences, text = values.get("sentences"), values.get("text")
     if sentences is None and "tokens" not in values and isinstance(text, str):
-        return [tuple(token.text for token in cut(text[start:end])) for start, end in split_sentences(text)]
+        return [token_texts(text[start:end], tokenize) for start, end in split_sentences(text)]
     if sentences is None:
-        return [words(values, cut)]
+        return [parse_tokens(values, tokenize)]
     if not isinstance(sentences, list) or not all(_is_sentence(sentence) for sentence in sentences):
         raise DataError('"sentences" is expected to be a list of lists of strings')
     return [tuple(sentence) for sentence in sentences]
@@ -186,3 +168,17 @@ def _sentences(values: Mapping[str, Any], cut: Tokenizer) -> list[Tokens]:
 
 def _is_sentence(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(token, str) for token in value)
+
+
+TASK = Task(
+    name="coref",
+    settings=Settings,
+    model=Model,
+    read=lambda path, _: read_coreference(path),
+    parse=parse,
+    prepare=lambda example, _: Item(
+        example, example.sentences or ((),)
+    ),  # a document without sentences has an empty one
+    score=score,
+    training={"batch": 1},  # one document per step
+)

@@ -4,7 +4,6 @@ Everything else in this room is handed its embedders; a saved task alone has to 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ import elmokit
 from elmokit.checkpoints import bundled_path
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
+from elmokit.files import replacing_folder
 from elmokit.static.embedders import OneHot, StaticVectors
 
-FOLDER = "embedders"
+COPIES = "embedders"
 
 
 class EmbedderId(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +49,18 @@ def identify(name: str, embedder: Embedder) -> EmbedderId:
     return EmbedderId(kind="other", name=name, digest="")
 
 
-def copy_into(folder: Path, number: int, known: EmbedderId, embedder: Any) -> EmbedderId:
-    """Copy an embedder into a task's folder."""
-    if known.kind == "other":
-        raise ConfigError(f"the embedder {known.name!r} is of a kind that cannot be copied")
-    name = f"{FOLDER}/{number}" if known.kind == "elmo" else f"{FOLDER}/{number}.safetensors"
-    (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-    embedder.save(folder / name)
-    return msgspec.structs.replace(known, bundled=name)
+def write_copies(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Any]) -> tuple[EmbedderId, ...]:
+    """Copy embedders into a task's folder, where they appear together when all are complete."""
+    for one in known:
+        if one.kind == "other":
+            raise ConfigError(f"the embedder {one.name!r} is of a kind that cannot be copied")
+    names = [f"{number}" if one.kind == "elmo" else f"{number}.safetensors" for number, one in enumerate(known)]
+    with replacing_folder(folder / COPIES, files=names, overwrite=True) as partial:
+        for name, embedder in zip(names, embedders, strict=True):
+            embedder.save(partial / name)
+    return tuple(
+        msgspec.structs.replace(one, bundled=f"{COPIES}/{name}") for one, name in zip(known, names, strict=True)
+    )
 
 
 LOADERS: Mapping[str, Callable[[str | Path, EmbedderId], Embedder]] = {
@@ -71,13 +75,13 @@ def fetch(folder: Path, known: EmbedderId) -> Embedder:
     if known.kind not in LOADERS:
         raise CheckpointError(f"{folder}: the embedder {known.name!r} was made in Python: pass it to load(embedders=…)")
     try:
-        return LOADERS[known.kind](_place(folder, known), known)
+        return LOADERS[known.kind](_location(folder, known), known)
     except ElmoError as error:
         raise CheckpointError(f"{folder} needs the {known.kind} vectors it was trained with: {error}") from None
 
 
-def _place(folder: Path, known: EmbedderId) -> str | Path:
-    """The copy, which stands within the folder; or a model that comes along, whatever folder has its name here."""
+def _location(folder: Path, known: EmbedderId) -> str | Path:
+    """The copy, which stands within the folder; or a bundled model, whatever folder has its name here."""
     if known.bundled is None:
         return bundled_path(known.name) or known.name
     copy = Path(known.bundled)
@@ -99,10 +103,3 @@ def check_same(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Em
             )
         if found.lower_case != one.lower_case:
             raise CheckpointError(f"{folder}: {one.name}: lower_case was {one.lower_case}, not {found.lower_case}")
-
-
-def as_layer(embedder: Any, **options: Any) -> Any:
-    """The module of a model whose own weights are to learn: those of a copy, for the model may serve others too."""
-    if not isinstance(embedder, elmokit.Elmo):
-        raise ConfigError(f"of all embedders only an ELMo model can learn itself, not a {type(embedder).__name__}")
-    return elmokit.ElmoEmbedding(deepcopy(embedder), **options)

@@ -61,9 +61,9 @@ class Encoder(nn.Module):
 def turned(vectors: Tensor, mask: Tensor) -> Tensor:
     """Each sentence from its end to its start, with its padding behind it."""
     # torch could pack the sentences instead, but then going back through a step costs as much as a batch is large
-    places = torch.arange(mask.shape[1], device=mask.device)
-    places = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - places, places)  # (S, T)
-    return vectors.gather(1, places[..., None].expand_as(vectors))
+    indices = torch.arange(mask.shape[1], device=mask.device)
+    indices = torch.where(mask, mask.sum(dim=1, keepdim=True) - 1 - indices, indices)  # (S, T)
+    return vectors.gather(1, indices[..., None].expand_as(vectors))
 
 
 def input_encoder(settings: EncoderSettings, widths: Widths) -> Encoder:

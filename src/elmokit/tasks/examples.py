@@ -50,7 +50,7 @@ class TaggedSentence:
 
 @dataclass(frozen=True, slots=True)
 class LabelledText:
-    """A text, or a sentence cut into tokens already, and its class."""
+    """A text, or the tokens of a sentence, and its class."""
 
     text: str | tuple[str, ...]
     label: str

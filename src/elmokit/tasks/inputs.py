@@ -1,24 +1,105 @@
-"""From sentences to what a task's model sees: any embedders side by side, their layers mixed as the task learns to."""
+"""From sentences to what a task's model sees: any embedders side by side, their layers mixed as the task learns to.
 
-from collections.abc import Callable, Iterator, Sequence
+The layers of frozen models are computed once and kept on disk, to be read back as often as training wants them.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from hashlib import blake2b
 from itertools import chain, zip_longest
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder
+from elmokit.embedding import ElmoEmbedding
 from elmokit.errors import ConfigError
+from elmokit.files import replacing, writing
 from elmokit.model.dropout import Dropout
-from elmokit.model.mix import MixKind, ScalarMix
-from elmokit.tasks.cache import LayerCache
+from elmokit.model.mix import ScalarMix
+from elmokit.progress import SILENCE, Progress
 from elmokit.tasks.settings import InputSettings
 from elmokit.tasks.task import Inputs, Tokens, Widths
+from elmokit.text.inputs import in_chunks
 
-LayerFactory = Callable[..., Any]
-"""What makes a torch module of an embedder that can learn itself: `elmokit.ElmoEmbedding`."""
+CHUNK_TOKENS = 16_384  # embedded and written at a time: what memory has to hold
+
+
+class LayerCache:
+    """The layers of all tokens of some sentences, (N, L, D), in a file that is mapped into memory."""
+
+    def __init__(self, path: Path, embedder: Embedder, sentences: Sequence[Tokens], *, dtype: str) -> None:
+        tokens = sum(map(len, sentences))
+        shape = (tokens, embedder.layer_count, embedder.width)
+        self.layers: NDArray[np.floating] = np.memmap(path, dtype, "r", shape=shape) if tokens else np.zeros(shape)
+        self.starts: dict[Tokens, int] = {}
+        end = 0
+        for sentence in sentences:
+            self.starts[sentence] = end
+            end += len(sentence)
+
+    def __contains__(self, sentence: Tokens) -> bool:
+        return sentence in self.starts
+
+    def read(self, sentences: Sequence[Tokens]) -> NDArray[np.float32]:
+        """The layers of sentences, end to end, (L, N, D)."""
+        parts = [self.layers[(start := self.starts[tokens]) : start + len(tokens)] for tokens in sentences]
+        return np.concatenate(parts, dtype=np.float32, casting="same_kind").swapaxes(0, 1)
+
+
+def open_cache(
+    folder: Path,
+    embedder: Embedder,
+    sentences: Iterable[Tokens],
+    *,
+    identity: str,
+    dtype: str,
+    name: str = "a model",
+    progress: Progress = SILENCE,
+) -> LayerCache | None:
+    """The cache of an embedder's layers of these sentences, made if need be; none where the disk has no room for it.
+
+    `identity` tells the embedder from others, `name` is for messages. As much again of the disk is left free.
+    """
+    distinct = list(dict.fromkeys(sentences))
+    path = folder / f"{_digest(distinct, identity, dtype)}.{dtype}"
+    tokens = sum(map(len, distinct))
+    size = tokens * embedder.layer_count * embedder.width * np.dtype(dtype).itemsize
+    with writing(path):
+        if not path.exists() or path.stat().st_size != size:
+            there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+            if shutil.disk_usage(there).free <= 2 * size:
+                lacking = f"{folder} lacks room for {size / 1e6:,.0f} MB of layers"
+                progress.message(f"{name}: {lacking}: they are computed every epoch")
+                return None
+            progress.message(f"{name}: layers are computed once and kept in {folder}, {size / 1e6:,.0f} MB")
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_layers(path, embedder, distinct, dtype, progress)
+        return LayerCache(path, embedder, distinct, dtype=dtype)
+
+
+def _digest(sentences: Iterable[Tokens], identity: str, dtype: str) -> str:
+    hashed = blake2b(repr((identity, dtype)).encode(), digest_size=16)
+    for sentence in sentences:
+        hashed.update(repr(sentence).encode("utf-8", "surrogatepass"))
+    return hashed.hexdigest()
+
+
+def _write_layers(path: Path, embedder: Embedder, sentences: list[Tokens], dtype: str, progress: Progress) -> None:
+    done, total = 0, sum(map(len, sentences))
+    with replacing(path) as partial, partial.open("wb") as file:
+        for chunk in in_chunks(map(list, sentences), CHUNK_TOKENS):
+            for layers in embedder.embed(chunk, layers="all"):  # (L, T, D)
+                file.write(layers.swapaxes(0, 1).astype(dtype).tobytes())
+            done += sum(map(len, chunk))
+            progress.update("computing layers", done, total, unit="tokens")
 
 
 class MixReport(msgspec.Struct, frozen=True):
@@ -41,7 +122,9 @@ class FrozenSource(nn.Module):
         self.embedder = embedder
         self.cache: LayerCache | None = None
         mixed = embedder.layer_count > 1 and settings.mix != "apart"
-        self.mixes = nn.ModuleList(_new_mix(embedder, settings) for _ in range(_mixes(settings) if mixed else 0))
+        options = _mix_options(embedder, settings)
+        count = _mix_count(settings) if mixed else 0
+        self.mixes = nn.ModuleList(ScalarMix(embedder.layer_count, **options) for _ in range(count))
         self.parts = (1 if mixed else embedder.layer_count, embedder.width)
 
     def forward(self, sentences: Sequence[Tokens]) -> list[Tensor]:
@@ -60,23 +143,22 @@ class FrozenSource(nn.Module):
 
 
 class TunedSource(nn.Module):
-    """An embedder whose own weights learn too."""
+    """A model whose own weights learn too: those of a copy, for it may serve others."""
 
-    def __init__(self, embedder: Embedder, settings: InputSettings, as_layer: LayerFactory) -> None:
+    def __init__(self, embedder: Embedder, settings: InputSettings) -> None:
         super().__init__()
         if settings.mix == "apart":
             raise ConfigError("layers that stand side by side, mix 'apart', are for frozen models: trainable 'mix'")
-        options: dict[str, Any] = _mix_options(embedder, settings)
-        options |= {"mixes": _mixes(settings), "dropout": 0.0, "trainable": settings.trainable}
-        self.layer = as_layer(embedder, **options)
+        if not isinstance(embedder, Elmo):
+            raise ConfigError(f"of all embedders only an ELMo model can learn itself, not a {type(embedder).__name__}")
+        options: dict[str, Any] = {"mixes": _mix_count(settings), "dropout": 0.0, "trainable": settings.trainable}
+        self.layer = ElmoEmbedding(deepcopy(embedder), **options, **_mix_options(embedder, settings))
         self.parts = (1, embedder.width)
         self.trainable = settings.trainable
 
     @property
     def mixes(self) -> nn.ModuleList:
-        """The mixes, which are the layer's own."""
-        mixes: nn.ModuleList = self.layer.mixes
-        return mixes
+        return self.layer.mixes
 
     def forward(self, sentences: Sequence[Tokens]) -> list[Tensor]:
         """Each mix of all tokens end to end, (N, D)."""
@@ -87,7 +169,7 @@ class TunedSource(nn.Module):
         """The weights that may learn, the top layer's first, the token encoder's last."""
         bilm = self.layer.bilm
         levels = zip(reversed(bilm.forward_layers), reversed(bilm.backward_layers), strict=True)
-        stages = [[*ahead.parameters(), *back.parameters()] for ahead, back in levels]
+        stages = [[*forward.parameters(), *backward.parameters()] for forward, backward in levels]
         return [*stages, list(bilm.tokens.parameters())] if self.trainable == "all" else stages[:1]
 
 
@@ -96,21 +178,23 @@ class InputLayer(nn.Module):
 
     sources: Any  # a ModuleList of the two kinds of sources
 
-    def __init__(
-        self, embedders: Sequence[Embedder], settings: InputSettings, *, as_layer: LayerFactory | None = None
-    ) -> None:
+    def __init__(self, embedders: Sequence[Embedder], settings: InputSettings) -> None:
         super().__init__()
         if not embedders:
             raise ConfigError("a task needs at least one embedder: a model, static vectors or both")
         self.settings = settings
-        self.sources = nn.ModuleList(_new_source(embedder, settings, as_layer) for embedder in embedders)
+        self.sources = nn.ModuleList(
+            FrozenSource(one, settings)
+            if settings.trainable == "mix" or one.layer_count == 1
+            else TunedSource(one, settings)
+            for one in embedders
+        )
         if settings.trainable != "mix" and not self.stages():
             raise ConfigError(f"trainable is {settings.trainable!r}: there is no model of many layers to be trained")
         self.dropout = Dropout(settings.input_dropout)
 
     @property
     def widths(self) -> Widths:
-        """What a task's model is built for."""
         parts = tuple(source.parts for source in self.sources)
         seconds = sum(source.parts[1] for source in self.sources if len(source.mixes) > 1)
         return Widths(sum(layers * width for layers, width in parts), seconds, parts)
@@ -146,11 +230,10 @@ class InputLayer(nn.Module):
             for weight in stage:
                 weight.requires_grad_(epoch >= depth * self.settings.unfreeze_epochs)
 
-    def forget_caches(self) -> None:
-        """Let go of the layers on disk."""
-        for source in self.sources:
-            if isinstance(source, FrozenSource):
-                source.cache = None
+    def cacheable(self) -> dict[int, FrozenSource]:
+        """The sources worth a cache, by their numbers: static vectors are looked up as fast as they are read back."""
+        frozen = {n: source for n, source in enumerate(self.sources) if isinstance(source, FrozenSource)}
+        return {number: source for number, source in frozen.items() if source.embedder.layer_count > 1}
 
     def mix_reports(self) -> list[MixReport]:
         """What the mixes have learned so far."""
@@ -165,25 +248,11 @@ class InputLayer(nn.Module):
                 yield number, place, mix
 
 
-def _new_source(
-    embedder: Embedder, settings: InputSettings, as_layer: LayerFactory | None
-) -> FrozenSource | TunedSource:
-    if settings.trainable == "mix" or embedder.layer_count == 1:
-        return FrozenSource(embedder, settings)
-    if as_layer is None:
-        raise ConfigError(f"trainable is {settings.trainable!r}: pass what makes a layer of the model, ElmoEmbedding")
-    return TunedSource(embedder, settings, as_layer)
-
-
-def _mixes(settings: InputSettings) -> int:
+def _mix_count(settings: InputSettings) -> int:
     return 2 if settings.output_mix else 1
 
 
-def _new_mix(embedder: Embedder, settings: InputSettings) -> ScalarMix:
-    return ScalarMix(embedder.layer_count, **_mix_options(embedder, settings))
-
-
 def _mix_options(embedder: Embedder, settings: InputSettings) -> dict[str, Any]:
-    kind: MixKind = "last" if settings.mix == "last" else "learned"
     count = embedder.layer_count
-    return {"kind": kind, "fixed": [1 / count] * count if settings.mix == "average" else None}
+    fixed = [1 / count] * count if settings.mix == "average" else None
+    return {"kind": "last" if settings.mix == "last" else "learned", "fixed": fixed}

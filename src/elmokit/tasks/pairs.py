@@ -1,8 +1,7 @@
 """How two texts relate, as premise and hypothesis: ESIM (Chen et al. 2017) reads each in the light of the other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, maske
 from elmokit.tasks.examples import LabelledPair, Place
 from elmokit.tasks.readers import read_pairs
 from elmokit.tasks.scores import accuracy
-from elmokit.tasks.task import Inputs, Item, Scores, Widths, two_texts
+from elmokit.tasks.task import Inputs, Item, Task, Widths, parse_two_texts, token_texts
 from elmokit.text.tokenizers import Tokenizer
 
 
@@ -56,12 +55,10 @@ class Model(nn.Module):
         return scores
 
     def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
-        """The mean cross-entropy."""
         targets = torch.tensor([self.ids[item.example.label] for item in items], device=inputs.mask.device)
         return F.cross_entropy(self.scores(inputs), targets)
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[LabelledPair]:
-        """The pairs with their likeliest labels."""
         best = self.scores(inputs).argmax(dim=-1).tolist()
         return [replace(item.example, label=self.labels[number]) for item, number in zip(items, best, strict=True)]
 
@@ -80,28 +77,26 @@ def _swapped(rows: Tensor) -> Tensor:
     return rows.reshape(-1, 2, *rows.shape[1:]).flip(1).reshape(rows.shape)
 
 
-def read(path: Path, settings: Settings) -> Iterator[LabelledPair]:  # noqa: ARG001
-    """Pairs of SNLI's JSONL or SICK's table."""
-    return read_pairs(path)
-
-
-def prepare(example: LabelledPair, cut: Tokenizer) -> Item:
-    """Cut both texts."""
-    texts = (example.first, example.second)
-    return Item(example, tuple(tuple(token.text for token in cut(text)) for text in texts))
-
-
-def labels(example: LabelledPair) -> list[tuple[str, Place]]:
-    """The one label."""
-    return [(example.label, example.place)]
-
-
-def score(gold: Sequence[LabelledPair], predicted: Sequence[LabelledPair]) -> Scores:
-    """The share of labels that are right."""
-    return {"accuracy": accuracy([pair.label for pair in gold], [pair.label for pair in predicted])}
-
-
-def parse(values: Mapping[str, Any], cut: Tokenizer) -> LabelledPair:  # noqa: ARG001
+def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> LabelledPair:  # noqa: ARG001
     """A pair by our names or by SNLI's."""
     names = ("sentence1", "sentence2") if "sentence1" in values else ("first", "second")
-    return LabelledPair(*two_texts(values, *names), "", Place("", 0))
+    return LabelledPair(*parse_two_texts(values, *names), "", Place("", 0))
+
+
+def prepare(example: LabelledPair, tokenize: Tokenizer) -> Item:
+    """Both texts in tokens."""
+    return Item(example, (token_texts(example.first, tokenize), token_texts(example.second, tokenize)))
+
+
+TASK = Task(
+    name="pairs",
+    settings=Settings,
+    model=Model,
+    read=lambda path, _: read_pairs(path),
+    parse=parse,
+    prepare=prepare,
+    labels=lambda example: [(example.label, example.place)],
+    score=lambda gold, predicted: {
+        "accuracy": accuracy([pair.label for pair in gold], [pair.label for pair in predicted])
+    },
+)

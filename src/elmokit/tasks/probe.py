@@ -1,9 +1,8 @@
 """What each layer knows of a token's tag: a linear classifier on every layer, all trained side by side."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,13 +10,10 @@ from torch.nn import functional as F
 from elmokit.tasks.examples import TaggedSentence
 from elmokit.tasks.readers import read_tagged
 from elmokit.tasks.scores import accuracy
-from elmokit.tasks.settings import InputSettings
-from elmokit.tasks.tagging import labels, padded_ids, parse, prepare
+from elmokit.tasks.settings import INPUT_OPTIONS, InputSettings
+from elmokit.tasks.tagging import TASK as TAGGING
+from elmokit.tasks.tagging import padded_ids
 from elmokit.tasks.task import Inputs, Item, Scores, Widths
-
-__all__ = ["INPUTS", "Model", "Settings", "labels", "parse", "prepare", "read", "score"]
-
-INPUTS = InputSettings(mix="apart", input_dropout=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +54,6 @@ class Model(nn.Module):
         return sum((F.cross_entropy(scores, targets) for scores in self.scores(inputs)), inputs.vectors.new_zeros(()))
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[ProbedSentence]:
-        """The sentences with each layer's likeliest tags."""
         found = [[self.labels[number] for number in scores.argmax(dim=-1).tolist()] for scores in self.scores(inputs)]
         sentences, end = [], 0
         for item in items:
@@ -74,11 +69,6 @@ def _names(widths: Widths) -> list[str]:
     return [f"embedder {n} layer {layer}" for n, (layers, _) in enumerate(widths.parts) for layer in range(layers)]
 
 
-def read(path: Path, settings: Settings) -> Iterator[TaggedSentence]:
-    """Sentences of CoNLL columns or CoNLL-U."""
-    return read_tagged(path, column=settings.column)
-
-
 def score(gold: Sequence[TaggedSentence], predicted: Sequence[ProbedSentence]) -> Scores:
     """The mean accuracy of all layers, and each one's own."""
     tags = list(chain.from_iterable(sentence.tags for sentence in gold))
@@ -87,3 +77,16 @@ def score(gold: Sequence[TaggedSentence], predicted: Sequence[ProbedSentence]) -
         for name in (predicted[0].tags if predicted else ())
     }
     return {"mean accuracy": sum(layers.values()) / max(1, len(layers))} | layers
+
+
+TASK = replace(
+    TAGGING,
+    name="probe",
+    settings=Settings,
+    model=Model,
+    read=lambda path, settings: read_tagged(path, column=settings.column),
+    score=score,
+    inputs=InputSettings(mix="apart", input_dropout=0.0),
+    refused=INPUT_OPTIONS,
+    reason="sees each layer as it is",
+)

@@ -1,19 +1,23 @@
-"""How training went: what is told on the way, and what is written down."""
+"""How training went: written down, and drawn."""
 
+import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import msgspec
 
-from elmokit.errors import CheckpointError
+from elmokit.errors import MissingExtraError
+from elmokit.files import read_json, replace_file
 from elmokit.tasks.inputs import MixReport
 from elmokit.tasks.settings import FitSettings
 from elmokit.tasks.task import Scores
 
-REPORT = "report.json"
+REPORT, WEIGHTS, CURVE = "report.json", "layer-weights.png", "learning-curve.png"
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 
 
-class Epoch(msgspec.Struct, frozen=True, kw_only=True):
+class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
     """One pass over the training data."""
 
     number: int
@@ -32,7 +36,7 @@ class Epoch(msgspec.Struct, frozen=True, kw_only=True):
         return next(iter(self.scores.values()))
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class TrainingReport(msgspec.Struct, frozen=True, kw_only=True):
     """All of a training run that is worth keeping."""
 
     training: FitSettings
@@ -44,60 +48,19 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Those that may learn."""
     embedders: list[str]
     """Their names; mixes tell them by number."""
-    epochs: list[Epoch]
+    epochs: list[EpochReport]
     best: int
     """The number of the epoch whose weights are kept."""
     seconds: float
 
 
-class Reporter(Protocol):
-    """Is told how training goes."""
-
-    def told(self, message: str, /) -> None:
-        """Something that a user should know."""
-
-    def embedding(self, done: int, total: int, /) -> None:
-        """Tokens whose layers have been computed ahead."""
-
-    def stepped(self, epoch: int, done: int, total: int, loss: float, /) -> None:
-        """Examples of an epoch that have been learned from, and the mean loss so far."""
-
-    def measured(self, epoch: Epoch, best: Epoch, /) -> None:
-        """After an epoch; the best one may be itself."""
-
-
-class Silence:
-    """A reporter that keeps everything to itself."""
-
-    def told(self, message: str, /) -> None:
-        """Nothing."""
-
-    def embedding(self, done: int, total: int, /) -> None:
-        """Nothing."""
-
-    def stepped(self, epoch: int, done: int, total: int, loss: float, /) -> None:
-        """Nothing."""
-
-    def measured(self, epoch: Epoch, best: Epoch, /) -> None:
-        """Nothing."""
-
-
-def read_report(folder: Path) -> Report:
-    """The report in a task's folder."""
-    path = folder / REPORT
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Report)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: cannot be read as the report of a finished run: {error}") from None
-
-
-def best_of(epochs: list[Epoch]) -> Epoch:
+def best_of(epochs: list[EpochReport]) -> EpochReport:
     """The first epoch with the highest score; the last one while all score 0."""
     best = max(epochs, key=lambda epoch: epoch.score)
     return best if best.score > 0 else epochs[-1]
 
 
-def stalls(epochs: list[Epoch]) -> int:
+def stalls(epochs: list[EpochReport]) -> int:
     """How many times two epochs in a row brought no new best score."""
     best, waited, count = 0.0, 0, 0
     for epoch in epochs:
@@ -107,3 +70,49 @@ def stalls(epochs: list[Epoch]) -> int:
         waited += 1
         count += waited % 2 == 0
     return count
+
+
+def write_plots(folder: Path) -> None:
+    """Draw the learning curve and the layers' weights from the report in a task's folder."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError('pictures of a run need matplotlib: pip install "elmokit[plots]"') from None
+    report = read_json(folder / REPORT, TrainingReport, missing="there is no finished run to draw")
+    replace_file(folder / CURVE, _drawn(Figure, _draw_curve, report))
+    if report.epochs[report.best - 1].mixes:
+        replace_file(folder / WEIGHTS, _drawn(Figure, _draw_weights, report))
+
+
+def _drawn(figure_class: Any, draw: Callable[[Any, TrainingReport], None], report: TrainingReport) -> bytes:
+    figure = figure_class(figsize=(6, 4), dpi=150, layout="constrained")
+    draw(figure.add_subplot(), report)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return picture.getvalue()
+
+
+def _draw_curve(axes: Any, report: TrainingReport) -> None:
+    numbers = [epoch.number for epoch in report.epochs]
+    for name, color in zip(report.epochs[0].scores, COLORS, strict=False):
+        axes.plot(numbers, [epoch.scores[name] for epoch in report.epochs], color=color, label=f"dev {name}")
+    axes.axvline(report.best, color="#999999", linestyle=":", label="kept")
+    axes.set(xlabel="epoch", ylabel="score")
+    losses = axes.twinx()
+    losses.plot(numbers, [epoch.loss for epoch in report.epochs], color="#999999", label="training loss")
+    losses.set(ylabel="loss")
+    axes.legend(handles=[*axes.lines, *losses.lines], frameon=False)
+
+
+def _draw_weights(axes: Any, report: TrainingReport) -> None:
+    mixes = report.epochs[report.best - 1].mixes
+    width = 0.8 / len(mixes)
+    for number, mix in enumerate(mixes):
+        left = [layer + number * width for layer in range(len(mix.weights))]
+        name = Path(report.embedders[mix.embedder]).name.replace("$", r"\$")
+        label = f"{name}, {mix.place}, γ = {mix.gamma:.2f}"
+        axes.bar(left, mix.weights, width, align="edge", color=COLORS[number % len(COLORS)], label=label)
+    layers = max(len(mix.weights) for mix in mixes)
+    axes.set(xlabel="layer", ylabel="weight", xticks=[layer + 0.4 for layer in range(layers)])
+    axes.set_xticklabels(range(layers))
+    axes.legend(frameon=False)

@@ -1,9 +1,11 @@
 """How a task is trained; a field's docstring is the command line's help."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
 
+from elmokit.config import TokenizerName
 from elmokit.errors import ConfigError
 
 MixChoice = Literal["learned", "last", "average", "apart"]
@@ -70,6 +72,34 @@ class FitSettings:
             raise ConfigError(f"seed is {self.seed}: it goes from 0 to below 2^63")
         if self.anneal > 1:
             raise ConfigError(f"anneal is {self.anneal}: it is at most 1, or the rate would rise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """All choices of a training run; what is not said of settings, inputs and training is as the task has it."""
+
+    settings: Any = None
+    """The task's own, an object of its settings type."""
+    inputs: InputSettings | None = None
+    training: FitSettings | None = None
+    tokenizer: TokenizerName = "words"
+    """Of texts that come without tokens."""
+    sample: float = 1.0
+    """The share of the training data that is learned from."""
+    bundle: bool = False
+    """Copy the embedders into the task's folder."""
+    cache_folder: Path | None = None
+    """Keeps the layers of frozen models for other runs on the same data; else they go when training ends."""
+    resume: bool = False
+    """Go on with the run in the folder, after its last whole epoch."""
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.sample, int | float) and 0 < self.sample <= 1):
+            raise ConfigError(f"sample is {self.sample!r}: it is a share of the training data, above 0 and at most 1")
+
+
+INPUT_OPTIONS, TRAINING_OPTIONS = (tuple(field.name for field in fields(kind)) for kind in (InputSettings, FitSettings))
+OPTIONS = (*INPUT_OPTIONS, *TRAINING_OPTIONS, "tokenizer", "sample", "cache_folder", "resume")
 
 
 def _at_least(settings: object, least: int, *names: str) -> None:

@@ -1,11 +1,10 @@
 """The piece of a context that answers a question: attention flow as in BiDAF (Seo et al. 2017), then two pointers."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +17,7 @@ from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, maske
 from elmokit.tasks.examples import Answer, Place, Question
 from elmokit.tasks.readers import read_questions
 from elmokit.tasks.scores import squad_scores
-from elmokit.tasks.task import Inputs, Item, Scores, Tokens, Widths, two_texts
+from elmokit.tasks.task import Inputs, Item, Scores, Task, Tokens, Widths, parse_two_texts, token_texts
 from elmokit.text.sentences import Span
 from elmokit.text.tokenizers import Token, Tokenizer
 
@@ -40,8 +39,8 @@ class Settings(EncoderSettings):
             raise ConfigError(f"longest is {self.longest}: an answer has at least 1 token")
 
 
-class Places(NamedTuple):
-    """Where the tokens of a context stand in it, and which of them are the gold answers."""
+class ContextTokens(NamedTuple):
+    """The tokens of a context with their indices in it, and which of them are the gold answers."""
 
     tokens: tuple[Token, ...]
     spans: tuple[Span, ...]
@@ -121,7 +120,7 @@ def best_spans(start: Tensor, end: Tensor, *, longest: int) -> list[Span]:
     longest = min(longest, start.shape[1])
     windows = F.pad(end, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)  # (B, T, longest): end[t + length]
     best = (start[..., None] + windows).flatten(1).argmax(dim=1).tolist()
-    return [Span(place // longest, place // longest + place % longest + 1) for place in best]
+    return [Span(index // longest, index // longest + index % longest + 1) for index in best]
 
 
 def covered(tokens: Sequence[Token], start: int, end: int) -> Span:
@@ -146,45 +145,44 @@ def _answers(context: str, tokens: Sequence[Token], span: Span) -> tuple[Answer,
     return (Answer(context[start:end], start),)
 
 
-def read(path: Path, settings: Settings) -> Iterator[Question]:  # noqa: ARG001
-    """Questions of SQuAD 1.1."""
-    return read_questions(path)
-
-
-def prepare(example: Question, cut: Tokenizer) -> Item:
-    """Cut context and question, and find the tokens of the answers."""
-    tokens, context = _cut(example.context, cut)
+def prepare(example: Question, tokenize: Tokenizer) -> Item:
+    """Context and question in tokens, and those of the answers."""
+    tokens, context = _context_tokens(example.context, tokenize)
     found = (covered(tokens, answer.start, answer.end) for answer in example.answers)
     spans = tuple(dict.fromkeys(span for span in found if span.start < span.end))
     if example.answers and not spans:
         raise example.place.error("none of its answers has a token of the context")
-    question = tuple(token.text for token in cut(example.question))
-    return Item(example, (context, question), Places(tokens, spans))
+    return Item(example, (context, token_texts(example.question, tokenize)), ContextTokens(tokens, spans))
 
 
 @lru_cache(maxsize=1)
-def _cut(context: str, cut: Tokenizer) -> tuple[tuple[Token, ...], Tokens]:
+def _context_tokens(context: str, tokenize: Tokenizer) -> tuple[tuple[Token, ...], Tokens]:
     """The same objects for all questions about a context, which follow each other."""
-    tokens = tuple(cut(context))
+    tokens = tuple(tokenize(context))
     return tokens, tuple(token.text for token in tokens)
-
-
-def labels(example: Question) -> tuple[()]:  # noqa: ARG001
-    """There is no set of labels."""
-    return ()
 
 
 def score(gold: Sequence[Question], predicted: Sequence[Question]) -> Scores:
     """SQuAD's F1 and exact match."""
     pairs = zip(gold, predicted, strict=True)
-    found = squad_scores((_first(ours), [answer.text for answer in theirs.answers]) for theirs, ours in pairs)
+    found = squad_scores(
+        (ours.answers[0].text if ours.answers else "", [answer.text for answer in theirs.answers])
+        for theirs, ours in pairs
+    )
     return {"f1": found.f1, "exact": found.exact}
 
 
-def _first(question: Question) -> str:
-    return question.answers[0].text if question.answers else ""
-
-
-def parse(values: Mapping[str, Any], cut: Tokenizer) -> Question:  # noqa: ARG001
+def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> Question:  # noqa: ARG001
     """A question and its context, perhaps with an id."""
-    return Question(str(values.get("id", "")), *two_texts(values, "question", "context"), (), Place("", 0))
+    return Question(str(values.get("id", "")), *parse_two_texts(values, "question", "context"), (), Place("", 0))
+
+
+TASK = Task(
+    name="span_qa",
+    settings=Settings,
+    model=Model,
+    read=lambda path, _: read_questions(path),
+    parse=parse,
+    prepare=prepare,
+    score=score,
+)

@@ -7,7 +7,6 @@ predicates; how often these are right is no part of the score.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from elmokit.tasks.encoder import EncoderSettings, input_encoder
 from elmokit.tasks.examples import Frame, Place, RoleSentence
 from elmokit.tasks.readers import read_roles
 from elmokit.tasks.scores import chunks, role_f1, to_bio
-from elmokit.tasks.task import Inputs, Item, Scores, Widths, words
+from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens
 from elmokit.text.tokenizers import Tokenizer
 
 PREDICATE = "V"
@@ -28,7 +27,7 @@ PREFIXES = ("", "C-", "R-")  # a role, what continues it, and what refers to it
 TOKENS_AT_A_TIME = 16_384  # answered together, counted once for each predicate
 DECODED_AT_A_TIME = 32  # runs: tables of all pairs of tags, of which there are hundreds, then stay in the cache
 
-Run = tuple[int, int]
+RowAndPredicate = tuple[int, int]
 """A sentence's row in the batch, and the predicate whose roles are asked for."""
 
 
@@ -64,7 +63,7 @@ class Model(nn.Module):
         self.rules = Crf(len(self.tags), allowed_transitions(self.tags)).requires_grad_(False)
         nn.init.zeros_(self.rules.transitions)  # tags are independent but for the rules
 
-    def scores(self, inputs: Inputs, runs: Sequence[Run]) -> Tensor:
+    def scores(self, inputs: Inputs, runs: Sequence[RowAndPredicate]) -> Tensor:
         """What each tag scores at each token in each run, (R, T, K)."""
         rows, predicates = torch.tensor(runs, device=inputs.mask.device).unbind(dim=1)
         marks = self.mark(F.one_hot(predicates, inputs.mask.shape[1]))  # (R, T, M)
@@ -91,7 +90,6 @@ class Model(nn.Module):
         return loss + F.cross_entropy(self.scores(inputs, runs)[mask], targets)
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[RoleSentence]:
-        """The sentences with the roles of their predicates."""
         found = (self.finder(inputs.vectors)[..., 0] > 0) & inputs.mask  # (S, T)
         runs = [(row, token) for row, item in enumerate(items) for token in _predicates(item, found[row])]
         frames: list[list[Frame]] = [[] for _ in items]
@@ -102,7 +100,7 @@ class Model(nn.Module):
                 frames[row].append(Frame(predicate, tuple(chunks(tags))))
         return [replace(item.example, frames=tuple(its)) for item, its in zip(items, frames, strict=True)]
 
-    def decode(self, inputs: Inputs, runs: Sequence[Run]) -> list[list[str]]:
+    def decode(self, inputs: Inputs, runs: Sequence[RowAndPredicate]) -> list[list[str]]:
         """The best tags of each run: the predicate's own stands at it, and begins nowhere else."""
         rows, predicates = torch.tensor(runs, device=inputs.mask.device).unbind(dim=1)
         scores = self.scores(inputs, runs).log_softmax(dim=-1)
@@ -121,16 +119,6 @@ def _predicates(item: Item, found: Tensor) -> list[int]:
     return given or found.nonzero()[:, 0].tolist()
 
 
-def read(path: Path, settings: Settings) -> Iterator[RoleSentence]:  # noqa: ARG001
-    """Sentences in the columns of CoNLL-2005 or CoNLL-2012, of a file or of all files in a folder."""
-    return read_roles(path)
-
-
-def prepare(example: RoleSentence, cut: Tokenizer) -> Item:  # noqa: ARG001
-    """The sentence is cut already."""
-    return Item(example, (example.tokens,), runs=max(1, len(example.frames)))
-
-
 def labels(example: RoleSentence) -> Iterator[tuple[str, Place]]:
     """Every role, without what says that it continues or refers to another."""
     for frame in example.frames:
@@ -145,9 +133,21 @@ def score(gold: Sequence[RoleSentence], predicted: Sequence[RoleSentence]) -> Sc
     return {"f1": roles.f1, "precision": roles.precision, "recall": roles.recall}
 
 
-def parse(values: Mapping[str, Any], cut: Tokenizer) -> RoleSentence:
+def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> RoleSentence:
     """A sentence from its text or its tokens, and its predicates, where "predicates" lists their positions from 0."""
-    tokens, predicates = words(values, cut), values.get("predicates", [])
+    tokens, predicates = parse_tokens(values, tokenize), values.get("predicates", [])
     if not isinstance(predicates, list) or not all(type(one) is int and 0 <= one < len(tokens) for one in predicates):
         raise DataError(f'"predicates" is {predicates}: expected a list of positions from 0, of {len(tokens)} tokens')
     return RoleSentence(tokens, tuple(Frame(one, ()) for one in predicates), Place("", 0))
+
+
+TASK = Task(
+    name="srl",
+    settings=Settings,
+    model=Model,
+    read=lambda path, _: read_roles(path),
+    parse=parse,
+    prepare=lambda example, _: Item(example, (example.tokens,), runs=max(1, len(example.frames))),
+    labels=labels,
+    score=score,
+)

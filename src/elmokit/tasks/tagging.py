@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +14,7 @@ from elmokit.tasks.examples import Place, TaggedSentence
 from elmokit.tasks.readers import read_tagged
 from elmokit.tasks.scores import accuracy, chunks, span_f1, to_bio
 from elmokit.tasks.scores.spans import OUTSIDE
-from elmokit.tasks.task import Inputs, Item, Scores, Widths, words
-from elmokit.text.tokenizers import Tokenizer
+from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +46,6 @@ class Model(nn.Module):
         return self.crf.loss(self.scores(inputs), padded_ids(self.ids, items, inputs.mask), inputs.mask)
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[TaggedSentence]:
-        """The sentences with the best tags."""
         decoded = self.crf.decode(self.scores(inputs), inputs.mask)
         tags = [tuple(self.labels[number] for number in row) for row in decoded]
         return [replace(item.example, tags=row) for item, row in zip(items, tags, strict=True)]
@@ -75,11 +72,6 @@ def _begun(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(to_bio(chunks(tags), len(tags)))
 
 
-def prepare(example: TaggedSentence, cut: Tokenizer) -> Item:  # noqa: ARG001
-    """The sentence is cut already."""
-    return Item(example, (example.tokens,))
-
-
 def labels(example: TaggedSentence) -> Iterator[tuple[str, Place]]:
     """Every tag and its line."""
     return ((tag, example.place(position)) for position, tag in enumerate(example.tags))
@@ -96,6 +88,13 @@ def score(gold: Sequence[TaggedSentence], predicted: Sequence[TaggedSentence]) -
     return {"f1": spans.f1, "precision": spans.precision, "recall": spans.recall} | right
 
 
-def parse(values: Mapping[str, Any], cut: Tokenizer) -> TaggedSentence:
-    """A sentence from its text or its tokens."""
-    return TaggedSentence(words(values, cut), (), "", ())
+TASK = Task(
+    name="tagging",
+    settings=Settings,
+    model=Model,
+    read=read,
+    parse=lambda values, tokenize: TaggedSentence(parse_tokens(values, tokenize), (), "", ()),
+    prepare=lambda example, _: Item(example, (example.tokens,)),
+    labels=labels,
+    score=score,
+)

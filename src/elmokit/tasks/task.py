@@ -1,22 +1,24 @@
-"""What every task's module offers, and what it is given: the one contract between tasks and the training loop."""
+"""What a task is, and what its model is given: the one contract between tasks, training and answering."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
-from torch import Tensor
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Place
-from elmokit.tasks.settings import FitSettings
+from elmokit.tasks.settings import FitSettings, InputSettings
 from elmokit.text.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Tokens = tuple[str, ...]
 Scores = dict[str, float]
 Kind = TypeVar("Kind")
-PLACES = ("place", "path", "lines")  # an example's fields that say where it came from
+ORIGIN = ("place", "path", "lines")  # an example's fields that say where it came from
 
 
 class Item(NamedTuple):
@@ -30,15 +32,20 @@ class Item(NamedTuple):
     runs: int = 1
     """How often the model goes over the sentences: once for each predicate, say."""
 
+    @property
+    def size(self) -> int:
+        """Its tokens, at least one."""
+        return max(1, sum(map(len, self.sentences)))
+
 
 class Inputs(NamedTuple):
     """The vectors of all sentences of a batch, in the order of its items."""
 
-    vectors: Tensor
+    vectors: "Tensor"
     """(S, T, D), zeros where a sentence has ended."""
-    mask: Tensor
+    mask: "Tensor"
     """(S, T), True for a real token."""
-    output: Tensor | None = None
+    output: "Tensor | None" = None
     """(S, T, E) a second mix, to be put beside what the task's encoder gives."""
 
 
@@ -56,57 +63,82 @@ class Widths(NamedTuple):
 class TaskModel(Protocol):
     """A torch module that learns from items and answers them."""
 
-    def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
+    def loss(self, inputs: Inputs, items: Sequence[Item]) -> "Tensor":
         """The mean loss of a batch, a single number."""
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[Any]:
         """For each item its example, with the model's answer where the gold one stood."""
 
 
-class Task(Protocol):
-    """The names in a task's module.
-
-    It may have three more: `TRAINING`, the fields of FitSettings for which it has defaults of its own, `INPUTS`, the
-    only InputSettings that it can be trained with, and `read_train`, where it can learn from other examples of a file
-    than those that `read` gives.
-    """
-
-    @property
-    def Settings(self) -> Callable[[], Any]:  # noqa: N802
-        """A frozen dataclass with a default for every field: how examples are read, and what the model is like."""
-
-    @property
-    def Model(self) -> Callable[[Any, Sequence[str], Widths], Any]:  # noqa: N802
-        """A TaskModel, built from the settings, the labels of the training data and the widths of its inputs."""
-
-    def read(self, path: Path, settings: Any, /) -> Iterable[Any]:
-        """The examples of a file."""
-
-    def prepare(self, example: Any, cut: Tokenizer, /) -> Item:
-        """Cut an example into sentences; done once, and also for examples without a gold answer."""
-
-    def labels(self, example: Any, /) -> Iterable[tuple[str, Place]]:
-        """Every label of a gold answer and where it stands; nothing if the task has no set of labels."""
-
-    def score(self, gold: Sequence[Any], predicted: Sequence[Any], /) -> Scores:
-        """How good predictions are, from 0 to 1 each; the first score is the one that training looks at."""
-
-    def parse(self, values: Mapping[str, Any], cut: Tokenizer, /) -> Any:
-        """An example without gold answer from a JSON object; a line of plain text comes as {"text": line}."""
+def no_labels(example: Any) -> tuple[()]:  # noqa: ARG001
+    """Of a task that has no set of labels."""
+    return ()
 
 
-def settings_of(task: Task, values: Mapping[str, Any]) -> Any:
-    """The task's settings, each value known, of its type and in its range."""
-    kind: Any = task.Settings
-    known = msgspec.to_builtins(kind())
-    if unknown := sorted(set(values) - set(known)):
-        raise ConfigError(f"unknown setting {unknown[0]!r}: this task has {', '.join(known) or 'none'}")
-    return checked(kind, values, "the task's settings")
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """All that is particular to a task."""
 
+    name: str
+    settings: type[Any]
+    """A frozen dataclass with a default for every field: how examples are read, and what the model is like."""
+    read: Callable[[Path, Any], Iterable[Any]]
+    """The labelled examples of a file, by the settings."""
+    parse: Callable[[Mapping[str, Any], Tokenizer], Any]
+    """An example without gold answer from a JSON object; a line of plain text comes as {"text": line}."""
+    prepare: Callable[[Any, Tokenizer], Item]
+    """An example's sentences in tokens; done once, and also for examples without a gold answer."""
+    score: Callable[[Sequence[Any], Sequence[Any]], Scores]
+    """How good predictions are, given gold ones first, from 0 to 1 each; training looks at the first score."""
+    model: Callable[[Any, Sequence[str], Widths], Any] | None = None
+    """Makes a TaskModel from the settings, the labels of the training data and the widths of its inputs."""
+    labels: Callable[[Any], Iterable[tuple[str, Place]]] = no_labels
+    """Every label of a gold answer and where it stands."""
+    read_train: Callable[[Path, Any], Iterable[Any]] | None = None
+    """Where a task can learn from other examples of a file than those that `read` gives."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of FitSettings for which it has defaults of its own."""
+    inputs: InputSettings | None = None
+    """The only ones that it can be trained with."""
+    refused: tuple[str, ...] = ()
+    """Options of training that it does not take."""
+    reason: str = ""
+    """Why, as what the task does: "learns in one reading"."""
+    learn: Callable[..., Any] | None = None
+    """Trains it, as `elmokit.tasks.training.learn_in_epochs` does others, where it does not learn in epochs."""
+    load: Callable[..., Any] | None = None
+    """Loads what was trained so, as `elmokit.tasks.predictor.load_network` does others."""
 
-def training_of(task: Task, values: Mapping[str, Any]) -> FitSettings:
-    """The settings of the loop: these values, else the task's own defaults, else the general ones."""
-    return checked(FitSettings, {**getattr(task, "TRAINING", {}), **values}, "the options")
+    def settings_from(self, values: Mapping[str, Any]) -> Any:
+        """Its settings, each value known, of its type and in its range."""
+        known = msgspec.to_builtins(self.settings())
+        if unknown := sorted(set(values) - set(known)):
+            raise ConfigError(f"unknown setting {unknown[0]!r}: this task has {', '.join(known) or 'none'}")
+        plain = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+        return checked(self.settings, plain, "the task's settings")
+
+    def training_from(self, values: Mapping[str, Any]) -> FitSettings:
+        """The settings of the loop: these values, else the task's own defaults, else the general ones."""
+        return checked(FitSettings, {**self.training, **values}, "the options")
+
+    def check_options(self, names: Iterable[str]) -> None:
+        """Whoever sets what a task does not use should know."""
+        if given := [name for name in names if name in self.refused]:
+            are = "is" if len(given) == 1 else "are"
+            raise ConfigError(f"{self.name} {self.reason}: {' and '.join(given)} {are} not for it")
+
+    def all_labels(self, examples: Iterable[Any]) -> tuple[str, ...]:
+        """The labels of the training data, sorted."""
+        return tuple(sorted({label for example in examples for label, _ in self.labels(example)}))
+
+    def check_labels(self, examples: Iterable[Any], known: Sequence[str]) -> None:
+        """Refuse a label that the training data lacks, and say where it stands."""
+        labels = frozenset(known)
+        for example in examples:
+            for label, place in self.labels(example):
+                if label not in labels:
+                    listed = f"{', '.join(known[:20])}{' and others' if len(known) > 20 else ''}"
+                    raise place.error(f"the label {label!r} does not occur in the training data: known are {listed}")
 
 
 def checked(kind: type[Kind], values: Mapping[str, Any], what: str) -> Kind:
@@ -117,30 +149,21 @@ def checked(kind: type[Kind], values: Mapping[str, Any], what: str) -> Kind:
         raise ConfigError(f"{what} have a mistake: {error}") from None
 
 
-def learn_labels(task: Task, examples: Iterable[Any]) -> tuple[str, ...]:
-    """The labels of the training data, sorted."""
-    return tuple(sorted({label for example in examples for label, _ in task.labels(example)}))
+def token_texts(text: str, tokenize: Tokenizer) -> Tokens:
+    """The tokens of a text, without their indices."""
+    return tuple(token.text for token in tokenize(text))
 
 
-def check_labels(task: Task, examples: Iterable[Any], known: Sequence[str]) -> None:
-    """Refuse a label that the training data lacks, and say where it stands."""
-    labels = frozenset(known)
-    for example in examples:
-        for label, place in task.labels(example):
-            if label not in labels:
-                raise place.error(f"the label {label!r} does not occur in the training data: {_listed(known)}")
-
-
-def words(values: Mapping[str, Any], cut: Tokenizer, *, text: str = "text", tokens: str = "tokens") -> Tokens:
-    """The tokens that a JSON object gives, or those of the text that it gives instead."""
-    if isinstance(given := values.get(tokens), list) and all(isinstance(token, str) for token in given):
+def parse_tokens(values: Mapping[str, Any], tokenize: Tokenizer) -> Tokens:
+    """The "tokens" that a JSON object gives, or those of the "text" that it gives instead."""
+    if isinstance(given := values.get("tokens"), list) and all(isinstance(token, str) for token in given):
         return tuple(given)
-    if isinstance(given := values.get(text), str):
-        return tuple(token.text for token in cut(given))
-    raise DataError(f'expected a JSON object with "{text}", a string, or "{tokens}", a list of strings')
+    if isinstance(given := values.get("text"), str):
+        return token_texts(given, tokenize)
+    raise DataError('expected a JSON object with "text", a string, or "tokens", a list of strings')
 
 
-def two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
+def parse_two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple[str, str]:
     """The texts of these names in a JSON object, or those of a plain line on both sides of a tab."""
     line = values.get("text")
     found: list[Any] = line.split("\t") if isinstance(line, str) else [values.get(first), values.get(second)]
@@ -153,7 +176,7 @@ def two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple[str, 
 
 def shown(example: Any) -> dict[str, Any]:
     """An example as plain JSON values with their names, without the place it came from."""
-    return {field.name: _plain(getattr(example, field.name)) for field in fields(example) if field.name not in PLACES}
+    return {field.name: _plain(getattr(example, field.name)) for field in fields(example) if field.name not in ORIGIN}
 
 
 def _plain(value: Any) -> Any:
@@ -162,7 +185,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(part) for name, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
-
-
-def _listed(labels: Sequence[str], most: int = 20) -> str:
-    return f"known are {', '.join(labels[:most])}{' and others' if len(labels) > most else ''}"

@@ -1,30 +1,39 @@
-"""Any task trained from files, as the command line and programs do it."""
+"""Any task trained: from files, as the command line and programs do it, or from examples."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+import random
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+import msgspec
+import torch
 
 from elmokit.config import TokenizerName
 from elmokit.elmo import Elmo
 from elmokit.elmo import load as load_model
 from elmokit.embedder import Embedder
-from elmokit.errors import ConfigError
-from elmokit.tasks import wsd
-from elmokit.tasks.fit import fit
-from elmokit.tasks.readers import read_inventory
-from elmokit.tasks.registry import get_task
-from elmokit.tasks.report import Reporter, Silence
-from elmokit.tasks.saved import Predictor
-from elmokit.tasks.settings import FitSettings, InputSettings
-from elmokit.tasks.task import checked, settings_of, training_of
+from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.files import as_json, check_same_settings, contents, locked, replace_file
+from elmokit.progress import SILENCE, Progress
+from elmokit.tasks.embedders import COPIES, identify, write_copies
+from elmokit.tasks.inputs import open_cache
+from elmokit.tasks.loop import TaskTraining
+from elmokit.tasks.predictor import CONFIG, Network, Predictor, TaskConfig, load_weights, network_predictor, new_network
+from elmokit.tasks.registry import get_task, read_config
+from elmokit.tasks.settings import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, FitSettings, InputSettings
+from elmokit.tasks.task import Item, Task, Tokens, checked
+from elmokit.text.tokenizers import get_tokenizer
 
 Source = str | Path
 Embedders = Mapping[str, Embedder] | Iterable[Source | tuple[Source, Embedder]]
 """Models by name or path, or any embedders by the names or paths under which they are found again."""
 
-INPUTS, TRAINING = ([field.name for field in fields(kind)] for kind in (InputSettings, FitSettings))
-OPTIONS = (*INPUTS, *TRAINING, "tokenizer", "sample", "cache_folder", "resume")
+CACHE = "cache"
+OLD_PARTIAL = ".partial"  # where earlier versions wrote copies
 
 
 def train(
@@ -36,55 +45,173 @@ def train(
     folder: Source,
     settings: Mapping[str, Any] | None = None,
     bundle: bool = False,
-    reporter: Reporter = Silence(),  # noqa: B008
+    progress: Progress = SILENCE,
     **options: Any,
-) -> Predictor | wsd.SenseCentroids:
+) -> Predictor:
     """Train a task on a file and keep in a folder what does best on another.
 
     `settings` are the task's own. `options` are those of the loop: the fields of InputSettings and FitSettings, and
-    `tokenizer`, `sample`, `cache_folder` and `resume` as in `fit`.
+    `tokenizer`, `sample`, `cache_folder` and `resume` of FitOptions.
     """
+    task = get_task(name)
     if unknown := [option for option in options if option not in OPTIONS]:
         raise ConfigError(f"unknown option {unknown[0]!r}: known are {', '.join(OPTIONS)}")
     if isinstance(embedders, str | Path):
         raise ConfigError(f'the embedders came as one: put it in a list, ["{embedders}"]')
-    if name == "wsd":
-        _refuse(options, "wsd learns in one reading")
-        paths = _path(train), _path(dev), _path(folder)
-        return _train_senses(settings or {}, *paths, embedders, reporter, bundle=bundle)
-    task = get_task(name)
-    if hasattr(task, "INPUTS"):
-        _refuse([option for option in options if option in INPUTS], f"{name} sees each layer as it is")
-    chosen = settings_of(task, settings or {})
-    inputs, training = (_taken(options, names) for names in (INPUTS, TRAINING))
-    loop = training_of(task, training)
-    read_train = getattr(task, "read_train", task.read)
-    examples, held_out = list(read_train(_path(train), chosen)), list(task.read(_path(dev), chosen))
-    named = _named(embedders)
-    return fit(
-        name,
-        examples,
-        held_out,
-        named,
-        folder,
-        settings=chosen,
-        inputs=checked(InputSettings, inputs, "the options") if inputs else None,
-        training=loop,
-        reporter=reporter,
-        bundle=bundle,
-        **{"tokenizer": _own_tokenizer(named), **options},
+    task.check_options(options)
+    inputs, training = (
+        {option: options.pop(option) for option in names if option in options}
+        for names in (INPUT_OPTIONS, TRAINING_OPTIONS)
     )
+    chosen = FitOptions(
+        settings=task.settings_from(settings or {}),
+        inputs=checked(InputSettings, inputs, "the options") if inputs else None,
+        training=task.training_from(training),
+        bundle=bundle,
+        **options,
+    )
+    _check_folder(_path(folder), task, chosen)
+    examples = (task.read_train or task.read)(_path(train), chosen.settings)
+    held_out = list(task.read(_path(dev), chosen.settings))  # what is wrong with it is told before hours of learning
+    named = _named(embedders)
+    if "tokenizer" not in options:
+        chosen = replace(chosen, tokenizer=_own_tokenizer(named))
+    return fit(name, examples, held_out, named, folder, chosen, progress=progress)
 
 
-def _taken(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Some of the options, taken out of all."""
-    return {name: options.pop(name) for name in names if name in options}
+def fit(
+    name: str,
+    train: Iterable[Any],
+    dev: Sequence[Any],
+    embedders: Mapping[str, Embedder],
+    folder: Source,
+    options: FitOptions | None = None,
+    *,
+    progress: Progress = SILENCE,
+) -> Predictor:
+    """Train a task on examples and keep in a folder what answers the dev examples best.
+
+    Embedders come by the names under which the trained task will look for them.
+    """
+    task, options = get_task(name), options or FitOptions()
+    if task.inputs and options.inputs:
+        raise ConfigError(f"{name} {task.reason}: it takes no settings of the inputs")
+    learn = task.learn or partial(learn_in_epochs, task)
+    predictor: Predictor = learn(train, dev, embedders, _path(folder), options, progress)
+    return predictor
 
 
-def _refuse(options: Iterable[str], why: str) -> None:
-    """Whoever sets what a task does not use should know."""
-    if names := list(options):
-        raise ConfigError(f"{why}: {' and '.join(names)} {'is' if len(names) == 1 else 'are'} not for it")
+def learn_in_epochs(
+    task: Task,
+    train: Iterable[Any],
+    dev: Sequence[Any],
+    embedders: Mapping[str, Embedder],
+    folder: Path,
+    options: FitOptions,
+    progress: Progress,
+) -> Predictor:
+    """Train a task's network, epoch by epoch."""
+    examples = list(train)
+    for part, which in ((examples, "training"), (dev, "dev")):
+        if not part:
+            raise DataError(f"the {which} data holds no examples")
+    training = options.training or task.training_from({})
+    labels = task.all_labels(examples)  # of all the data: a sample of it may lack some
+    task.check_labels(dev, labels)
+    tokenize = get_tokenizer(options.tokenizer)
+    parts = (_sampled(examples, options.sample, training.seed), dev)
+    items = [[task.prepare(example, tokenize) for example in part] for part in parts]
+    progress.message(f"{len(items[0]):,} examples to learn from, {len(items[1]):,} to measure on")
+    config = TaskConfig(
+        task=task.name,
+        settings=msgspec.to_builtins(options.settings or task.settings()),
+        labels=labels,
+        inputs=task.inputs or options.inputs or InputSettings(),
+        tokenizer=options.tokenizer,
+        embedders=tuple(identify(*named) for named in embedders.items()),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(training.seed)
+        network = new_network(task, config, list(embedders.values()))
+    with locked(folder):
+        config = _open_folder(folder, task, config, list(embedders.values()), options)
+        run = TaskTraining(folder, task, network, items, training, progress, sample=options.sample)
+        if options.resume:
+            run.restore()
+        if not run.finished:
+            _cache_layers(network, config, items, training, options.cache_folder or folder / CACHE, progress)
+        run.finish(list(embedders))
+        load_weights(network, folder)
+        for source in network.inputs.cacheable().values():
+            source.cache = None
+        shutil.rmtree(folder / CACHE, ignore_errors=True)
+    return network_predictor(task, config, network)
+
+
+def _sampled(examples: Sequence[Any], share: float, seed: int) -> list[Any]:
+    """A share of the examples, in their order."""
+    count = max(1, round(share * len(examples)))
+    chosen = random.Random(f"{seed} sample").sample(range(len(examples)), count)
+    return [examples[number] for number in sorted(chosen)]
+
+
+def _check_folder(folder: Path, task: Task, options: FitOptions) -> None:
+    """Refuse to begin where something is, but for what a run that was killed before its task.json has left."""
+    ours = {OLD_PARTIAL, COPIES} if options.bundle else {OLD_PARTIAL}
+    if not options.resume and folder.exists() and (not folder.is_dir() or contents(folder) - ours):
+        hint = "" if "resume" in task.refused else ", or go on with a run in it by --resume"
+        raise OutputError(f"{folder} is not an empty folder: choose another{hint}")
+
+
+def _open_folder(
+    folder: Path, task: Task, config: TaskConfig, embedders: Sequence[Embedder], options: FitOptions
+) -> TaskConfig:
+    """Begin a folder, or go on with one of the same config."""
+    if options.resume:
+        before: TaskConfig = read_config(folder)
+        check_same_settings(folder, _comparable(before), _comparable(config))
+        return before
+    _check_folder(folder, task, options)
+    shutil.rmtree(folder / OLD_PARTIAL, ignore_errors=True)
+    if options.bundle:
+        config = msgspec.structs.replace(config, embedders=write_copies(folder, config.embedders, embedders))
+    replace_file(folder / CONFIG, as_json(config))
+    return config
+
+
+def _comparable(config: TaskConfig) -> dict[str, Any]:
+    """A config as plain values, where a copy of an embedder is the same as the embedder."""
+    values: dict[str, Any] = msgspec.to_builtins(config)
+    known = [one | {"bundled": None} for one in values.get("embedders", ())]
+    return values | {"embedders": {str(number): one for number, one in enumerate(known)}}
+
+
+def _cache_layers(
+    network: Network,
+    config: TaskConfig,
+    items: Sequence[Sequence[Item]],
+    training: FitSettings,
+    folder: Path,
+    progress: Progress,
+) -> None:
+    """Compute the layers of frozen models in advance, where they will be asked for more than once."""
+    sentences = [sentence for part in items for item in part for sentence in item.sentences]
+    once = training.epochs == 1 and len(set(sentences)) == len(sentences)
+    if training.cache == "none" or once:
+        return
+    for number, source in network.inputs.cacheable().items():
+        known = config.embedders[number]
+        identity = known.digest or _fingerprint(source.embedder, sentences)
+        names = {"identity": identity, "dtype": training.cache, "name": known.name}
+        source.cache = open_cache(folder, source.embedder, sentences, **names, progress=progress)
+
+
+def _fingerprint(embedder: Embedder, sentences: Sequence[Tokens], most: int = 8) -> str:
+    """What tells an embedder made in Python from others: the vectors that it gives some of the sentences."""
+    hashed = blake2b()
+    for layers in embedder.embed(list(dict.fromkeys(sentences))[:most], layers="all"):
+        hashed.update(layers.tobytes())
+    return hashed.hexdigest()
 
 
 def _named(embedders: Embedders) -> dict[str, Embedder]:
@@ -106,33 +233,3 @@ def _path(source: Source) -> Path:
 
 def _own_tokenizer(embedders: Mapping[str, Embedder]) -> TokenizerName:
     return next((one.config.tokenizer for one in embedders.values() if isinstance(one, Elmo)), "words")
-
-
-def _train_senses(
-    settings: Mapping[str, Any],
-    train: Path,
-    dev: Path,
-    folder: Path,
-    embedders: Embedders,
-    reporter: Reporter,
-    *,
-    bundle: bool,
-) -> wsd.SenseCentroids:
-    """Learn the senses of words, for which one reading of the data is enough."""
-    if unknown := set(settings) - {"senses", "layer", "prior"}:
-        raise ConfigError(f"unknown setting {min(unknown)!r}: wsd has senses, layer and prior")
-    if "senses" not in settings:
-        raise ConfigError("wsd needs the senses that each lemma has: -s senses=FILE")
-    wsd.check_unused(folder)
-    held_out = list(wsd.read(dev))  # what is wrong with it is better known before the learning than after
-    named = _named(embedders)
-    if len(named) != 1:
-        raise ConfigError(f"wsd takes one embedder, a model or static vectors; {len(named)} are given")
-    [(name, embedder)] = named.items()
-    inventory = read_inventory(_path(str(settings["senses"])))
-    options = {key: value for key, value in settings.items() if key != "senses"}
-    learned = wsd.fit(wsd.read(train), embedder, inventory, name=name, **options)
-    scores = learned.evaluate(held_out)
-    learned.save(folder, bundle=bundle)
-    reporter.told("dev " + ", ".join(f"{measure} {score:.4f}" for measure, score in scores.items()))
-    return learned

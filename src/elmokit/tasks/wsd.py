@@ -8,12 +8,9 @@
 """
 
 import math
-import os
-import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,24 +20,39 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from elmokit.embedder import Embedder, Layers, Vectors
-from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
-from elmokit.tasks.embedders import EmbedderId, check_same, copy_into, fetch, identify
+from elmokit.errors import CheckpointError, ConfigError, DataError
+from elmokit.files import as_json, locked, replacing_folder, writing
+from elmokit.progress import Progress, tracked
+from elmokit.tasks.embedders import COPIES, EmbedderId, identify, write_copies
 from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
+from elmokit.tasks.predictor import CONFIG, WEIGHTS, Predictor
 from elmokit.tasks.readers import Inventory, gold_beside, read_inventory, read_senses
 from elmokit.tasks.readers.senses import POS
-from elmokit.tasks.saved import CONFIG, WEIGHTS, as_json
-from elmokit.tasks.scores.senses import ALL, Sensed, sense_f1
-from elmokit.tasks.task import Scores
+from elmokit.tasks.scores.f1 import ALL, sense_f1
+from elmokit.tasks.settings import OPTIONS, FitOptions
+from elmokit.tasks.task import Item, Scores, Task
+from elmokit.text.tokenizers import Tokenizer
 
 SENSES = "senses.tsv"
-FORMAT: Literal["elmokit senses"] = "elmokit senses"
+FILES = (CONFIG, WEIGHTS, SENSES, COPIES)
 TOKENS_AT_A_TIME = 1 << 14
 
 
-class SenseConfig(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How senses are learned."""
+
+    senses: str | None = None
+    """The file that lists the senses of each lemma, the first being the one to fall back on."""
+    layer: Layers = "top"
+    """The layer whose vectors are compared, or the average of all."""
+    prior: float = 0.0
+    """How much examples count beside closeness: the cosine has prior · log(examples) added to it."""
+
+
+class SenseConfig(msgspec.Struct, frozen=True, kw_only=True, tag_field="format", tag="elmokit senses"):
     """All that is known of the centroids beside them."""
 
-    format: Literal["elmokit senses"] = FORMAT
     version: Literal[1] = 1
     layer: Layers
     embedder: EmbedderId
@@ -49,11 +61,14 @@ class SenseConfig(msgspec.Struct, frozen=True, kw_only=True):
     counts: tuple[Annotated[int, msgspec.Meta(ge=1)], ...]
     """Their examples."""
     prior: float = 0.0
-    """How much examples count beside closeness: the cosine has prior · log(examples) added to it."""
 
+    @property
+    def task(self) -> str:
+        return TASK.name
 
-class _Kind(msgspec.Struct):
-    format: str = ""
+    @property
+    def embedders(self) -> tuple[EmbedderId, ...]:
+        return (self.embedder,)
 
 
 class _GivenInstance(msgspec.Struct):
@@ -79,41 +94,28 @@ class SenseCentroids:
         self.rows = {key: row for row, key in enumerate(config.keys)}
         self.bonus = config.prior * np.log(np.array(config.counts, np.float32))  # (senses,)
 
-    def predict(self, examples: Iterable[Any]) -> list[SenseSentence]:
-        """The sentences with the senses found for their instances; they may come as JSON objects."""
-        return list(self.predict_stream(examples))
-
-    def predict_stream(self, examples: Iterable[Any], *, name: str = "example") -> Iterator[SenseSentence]:
-        """What `predict` gives, in order, in memory that does not grow with the number of sentences.
-
-        An error names the example by the name and its number.
-        """
-        sentences = (_sentence(f"{name} {number}", one) for number, one in enumerate(examples, 1))
+    def predict(self, items: Sequence[Item]) -> list[SenseSentence]:
+        """The sentences of items with the senses found for their instances."""
+        sentences = (item.example for item in items)
+        found = []
         for sentence, vectors in _embedded(sentences, self.embedder, self.config.layer):
-            instances = (
-                instance._replace(keys=self._senses(instance, vector))
-                for instance, vector in zip(sentence.instances, vectors, strict=True)
-            )
-            yield replace(sentence, instances=tuple(instances))
-
-    def read(self, path: str | Path) -> list[SenseSentence]:
-        """The sentences of a file with gold keys beside it."""
-        return list(read(Path(path)))
-
-    def evaluate(self, sentences: Iterable[SenseSentence]) -> Scores:
-        """The F1 of all instances and of each part of speech, against the gold keys of the sentences."""
-        gold = list(sentences)
-        return score(gold, self.predict(gold))
+            pairs = zip(sentence.instances, vectors, strict=True)
+            instances = tuple(one._replace(keys=self._senses(one, vector)) for one, vector in pairs)
+            found.append(replace(sentence, instances=instances))
+        return found
 
     def save(self, folder: str | Path, *, bundle: bool = False) -> None:
         """Write the centroids as a folder, with a copy of the embedder if asked; it appears when it is complete."""
-        folder = Path(folder).expanduser()
-        with _new_folder(folder) as partial:
-            known = copy_into(partial, 0, self.config.embedder, self.embedder) if bundle else self.config.embedder
-            save_file({"centroids": self.centroids}, partial / WEIGHTS)
+        folder, config = Path(folder).expanduser(), self.config
+        with replacing_folder(folder, files=FILES) as partial:
+            if bundle:
+                [copy] = write_copies(partial, config.embedders, [self.embedder])
+                config = msgspec.structs.replace(config, embedder=copy)
             lines = ("\t".join((*word, " ".join(keys))) for word, keys in self.inventory.items())
-            (partial / SENSES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            (partial / CONFIG).write_bytes(as_json(msgspec.structs.replace(self.config, embedder=known)))
+            with writing(folder, (OSError, SafetensorError)):
+                save_file({"centroids": self.centroids}, partial / WEIGHTS)
+                (partial / SENSES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+                (partial / CONFIG).write_bytes(as_json(config))
 
     def _senses(self, instance: SenseInstance, vector: Vectors) -> tuple[str, ...]:
         """The sense of the nearest centroid; the first sense if there is no centroid; none if the lemma is unknown.
@@ -137,7 +139,7 @@ def fit(
     layer: Layers = "top",
     prior: float = 0.0,
     name: str = "",
-) -> SenseCentroids:
+) -> Predictor:
     """Learn senses from sentences with gold keys, read in a stream; the name is where the embedder is found again."""
     if layer == "all":
         raise ConfigError("senses are told apart by one layer or the average: 'all' is neither")
@@ -153,42 +155,50 @@ def fit(
     if not sums:
         raise DataError("no word of these sentences has a gold sense: there is nothing to learn from")
     centroids = np.stack([sums[key] / np.float32(counts[key]) for key in sums])  # (senses, D)
-    known = identify(name, embedder)
     each = tuple(counts[key] for key in sums)
+    known = identify(name, embedder)
     config = SenseConfig(layer=layer, embedder=known, keys=tuple(sums), counts=each, prior=prior)
-    return SenseCentroids(config, centroids, inventory, embedder)
+    return Predictor(TASK, SenseCentroids(config, centroids, inventory, embedder), config)
 
 
-def holds_senses(folder: Path) -> bool:
-    """Whether a folder's task.json says that it is one of senses."""
-    try:
-        kind = msgspec.json.decode((folder / CONFIG).read_bytes(), type=_Kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return False  # whoever reads it will say what is wrong
-    return kind.format == FORMAT
+def learn(
+    train: Iterable[SenseSentence],
+    dev: Sequence[SenseSentence],
+    embedders: Mapping[str, Embedder],
+    folder: Path,
+    options: FitOptions,
+    progress: Progress,
+) -> Predictor:
+    """Learn the senses of words, for which one reading of the data is enough."""
+    settings = options.settings or Settings()
+    if settings.senses is None:
+        raise ConfigError("wsd needs the senses that each lemma has: -s senses=FILE")
+    if len(embedders) != 1:
+        raise ConfigError(f"wsd takes one embedder, a model or static vectors; {len(embedders)} are given")
+    [(name, embedder)] = embedders.items()
+    inventory = read_inventory(Path(settings.senses).expanduser())
+    with locked(folder):
+        examples = tracked(train, progress, "learning senses", unit="sentences")
+        learned = fit(examples, embedder, inventory, name=name, layer=settings.layer, prior=settings.prior)
+        scores = learned.evaluate(dev)
+        learned.model.save(folder, bundle=options.bundle)
+    progress.message("dev " + ", ".join(f"{measure} {score:.4f}" for measure, score in scores.items()))
+    return learned
 
 
-def load(folder: str | Path, *, embedder: Embedder | None = None) -> SenseCentroids:
-    """Load senses; their embedder is found where it was, unless it is given."""
-    folder = Path(folder).expanduser()
-    config = _read_config(folder)
-    if embedder is None:
-        embedder = fetch(folder, config.embedder)
-    check_same(folder, [config.embedder], [embedder])
+def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> Predictor:
+    """The centroids in a folder."""
+    [embedder] = embedders
     centroids = _read_centroids(folder / WEIGHTS)
     if centroids.shape != (len(config.keys), embedder.width) or len(config.counts) != len(config.keys):
         raise CheckpointError(
             f"{folder}: centroids are {centroids.shape}, expected {len(config.keys)} senses of width {embedder.width}"
         )
-    return SenseCentroids(config, centroids, read_inventory(folder / SENSES), embedder)
+    inventory = read_inventory(folder / SENSES)
+    return Predictor(TASK, SenseCentroids(config, centroids, inventory, embedder), config)
 
 
-def read(path: Path) -> Iterator[SenseSentence]:
-    """The sentences of NAME.data.xml with the gold keys of NAME.gold.key.txt beside it."""
-    return read_senses(path, gold_beside(path))
-
-
-def parse(values: Any) -> SenseSentence:
+def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> SenseSentence:  # noqa: ARG001
     """A sentence from a JSON object: {"tokens": […], "instances": [{"lemma": …, "pos": …, "start": …, "end": …}]}."""
     try:
         given = msgspec.convert(values, _Given)
@@ -205,15 +215,6 @@ def parse(values: Any) -> SenseSentence:
     return SenseSentence(given.tokens, tuple(instances), Place("", 0))
 
 
-def _sentence(name: str, example: Any) -> SenseSentence:
-    if isinstance(example, SenseSentence):
-        return example
-    try:
-        return parse(example)
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None
-
-
 def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> Scores:
     """The F1 of all words and of each part of speech."""
     pairs = [
@@ -221,7 +222,7 @@ def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> 
         for one, other in zip(gold, predicted, strict=True)
         for theirs, ours in zip(one.instances, other.instances, strict=True)
     ]
-    scores = sense_f1(Sensed(theirs.pos, next(iter(ours.keys), None), theirs.keys) for theirs, ours in pairs)
+    scores = sense_f1((theirs.pos, next(iter(ours.keys), None), theirs.keys) for theirs, ours in pairs)
     return {"f1" if part == ALL else f"f1 {part}": found.f1 for part, found in scores.items()}
 
 
@@ -236,15 +237,14 @@ def _embedded(
 
 
 def _chunks(sentences: Iterable[SenseSentence]) -> Iterator[list[SenseSentence]]:
-    """The first sentence, then ever more of them: whoever asks waits for one answer, not for thousands."""
     chunk: list[SenseSentence] = []
-    size, enough = 0, 1
+    size = 0
     for sentence in sentences:
         chunk.append(sentence)
         size += len(sentence.tokens)
-        if size >= enough:
+        if size >= TOKENS_AT_A_TIME:
             yield chunk
-            chunk, size, enough = [], 0, min(2 * enough, TOKENS_AT_A_TIME)
+            chunk, size = [], 0
     if chunk:
         yield chunk
 
@@ -253,16 +253,6 @@ def _units(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: Vectors = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return units
-
-
-def _read_config(folder: Path) -> SenseConfig:
-    path = folder / CONFIG
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=SenseConfig)
-    except OSError:
-        raise CheckpointError(f"{folder} holds no senses: it has no {CONFIG} that can be read") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: damaged, or of another version of elmokit: {error}") from None
 
 
 def _read_centroids(path: Path) -> Vectors:
@@ -275,23 +265,20 @@ def _read_centroids(path: Path) -> Vectors:
     return centroids
 
 
-def check_unused(folder: Path) -> None:
-    """Refuse to write where something is."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(f"{folder} is not an empty folder: choose another")
+def read(path: Path) -> Iterator[SenseSentence]:
+    """The sentences of NAME.data.xml with the gold keys of NAME.gold.key.txt beside it."""
+    return read_senses(path, gold_beside(path))
 
 
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into that takes its name when all went well, and else leaves nothing behind."""
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        check_unused(folder)
-        partial.mkdir(parents=True)
-        yield partial
-        partial.rename(folder)
-    except (OSError, SafetensorError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise OutputError(f"{folder}: the senses cannot be written here: {reason}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+TASK = Task(
+    name="wsd",
+    settings=Settings,
+    read=lambda path, _: read(path),
+    parse=parse,
+    prepare=lambda example, _: Item(example, (example.tokens,)),
+    score=score,
+    refused=OPTIONS,
+    reason="learns in one reading",
+    learn=learn,
+    load=load,
+)

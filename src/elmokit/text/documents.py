@@ -32,6 +32,7 @@ BLOCK_BYTES = 100_000
 HEAD_BYTES = 1 << 18  # of a file, from which its layout is seen
 LONGEST_LINE = 1 << 20  # bytes; a longer line of a text file is read in pieces, and so is a longer wrapped paragraph
 LONGEST_OBJECT = 1 << 26  # bytes; a longer line of a .jsonl file is refused
+BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # what reading a packed file may raise
 
 
 class Document(NamedTuple):
@@ -134,7 +135,7 @@ class _Source:
         self.name, self.lines, self.field, self.raw = file.name, file.lines, file.field, raw
         self.is_objects = ending(file.path)[0] == ".jsonl" and file.field is not None
         self.line, self.read = 1, 0
-        self.file = _UNPACKERS[ending(file.path)[1]](raw)
+        self.file = UNPACKERS[ending(file.path)[1]](raw)
         self.decoder = getincrementaldecoder("utf-8-sig")()
 
     def texts(self, size: int) -> Iterator[str]:
@@ -170,7 +171,7 @@ class _Source:
                 content += more
                 if not more.strip() or len(content) > most:
                     break
-        except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        except BROKEN as error:
             raise DataError(f"{self.name}: broken after line {self.line}: {error}. Pack or copy it again") from None
         self.read = self.raw.tell() if self.raw.seekable() else self.read + len(content)
         if b"\0" in content:
@@ -285,19 +286,19 @@ class _Zstd(io.RawIOBase):
         return count
 
 
-_UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
+UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
     "": lambda raw: raw,
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".xz": lzma.LZMAFile,
     ".zst": lambda raw: io.BufferedReader(_Zstd(raw)),
 }
-ENDINGS = tuple("".join(ending) for ending in product((".txt", ".jsonl"), _UNPACKERS))
+ENDINGS = tuple("".join(ending) for ending in product((".txt", ".jsonl"), UNPACKERS))
 
 
 def ending(path: Path) -> tuple[str, str]:
     """How a file is read and how it is unpacked: (".txt", ".gz")."""
     packing = path.suffix.lower()
-    if packing not in _UNPACKERS:
+    if packing not in UNPACKERS:
         return packing, ""
     return path.with_suffix("").suffix.lower(), packing
 

@@ -1,22 +1,16 @@
-"""Labelled data from files, in the formats it is handed around in; .gz and .xz are unpacked as they are read."""
+"""Labelled data from files, in the formats it is handed around in; .gz, .xz and .zst are unpacked as they are read."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from elmokit.errors import ConfigError
 from elmokit.tasks.examples import LabelledPair, LabelledText, TaggedSentence
-from elmokit.tasks.readers import trec
-from elmokit.tasks.readers.columns import read_columns
-from elmokit.tasks.readers.conllu import read_conllu
-from elmokit.tasks.readers.coreference import read_coreference
+from elmokit.tasks.readers.brackets import read_trees
+from elmokit.tasks.readers.columns import read_columns, read_conllu, read_coreference, read_roles
 from elmokit.tasks.readers.lines import read_lines
-from elmokit.tasks.readers.objects import read_objects, read_snli
-from elmokit.tasks.readers.roles import read_roles
+from elmokit.tasks.readers.objects import read_objects, read_questions, read_snli
 from elmokit.tasks.readers.senses import Inventory, gold_beside, read_inventory, read_senses
-from elmokit.tasks.readers.sick import read_sick
-from elmokit.tasks.readers.squad import read_questions
-from elmokit.tasks.readers.tables import read_table
-from elmokit.tasks.readers.trees import read_trees
+from elmokit.tasks.readers.tables import TREC_LINE, read_sick, read_table, read_trec
 from elmokit.text.documents import ending
 
 __all__ = [
@@ -57,15 +51,15 @@ def read_labelled(
     `label` and `text` name fields or columns; `fine` is for TREC's labels, `phrases` for all nodes of the trees.
     """
     jsonl = _is(path, ".jsonl")
-    first = "" if jsonl else next((line.text.lstrip(" ") for line in read_lines(path) if line.text.strip()), "")
+    first = "" if jsonl else next((line.text.lstrip(" ") for line in read_lines(path, blank=False)), "")
     if first.startswith("(") and "\t" not in first:
         return read_trees(path, phrases=phrases)
     if phrases:
         raise ConfigError(f"{path}: phrases with labels of their own are in PTB trees alone, and these are none")
     if jsonl:
         return read_objects(path, label=label, text=text)
-    if trec.LINE.fullmatch(first):
-        return trec.read_trec(path, fine=fine)
+    if TREC_LINE.fullmatch(first):
+        return read_trec(path, fine=fine)
     return read_table(path, label=label, text=text)
 
 

@@ -1,19 +1,16 @@
 """Files of examples, line by line, plain or packed."""
 
-import gzip
-import lzma
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from elmokit.errors import DataError
 from elmokit.tasks.examples import Place
+from elmokit.text.documents import BROKEN, UNPACKERS, TextFile, ending
 
 T = TypeVar("T")
 LONGEST_LINE = 1 << 26  # bytes
-_OPENERS: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 class Line(NamedTuple):
@@ -23,31 +20,33 @@ class Line(NamedTuple):
     place: Place
 
 
-def read_lines(path: Path) -> Iterator[Line]:
-    """The lines of a UTF-8 file, ended by LF or CRLF; .gz and .xz are unpacked."""
+def read_lines(path: Path, *, blank: bool = True) -> Iterator[Line]:
+    """The lines of a UTF-8 file, ended by LF or CRLF, packed or not; without the blank ones unless they count."""
     number, encoding = 0, "utf-8-sig"
     with open_unpacked(path) as file:
         while content := read_bytes(file, path, LONGEST_LINE, whole_lines=True):
             number += 1
-            yield _line(content, Place(str(path), number), encoding)
+            place = Place(str(path), number)
+            if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+                raise place.error(f"longer than {LONGEST_LINE >> 20} MB: expected lines of text")
+            text = decode(content, place, encoding).removesuffix("\n").removesuffix("\r")
             encoding = "utf-8"
+            if blank or text.strip():
+                yield Line(text, place)
 
 
-def open_unpacked(path: Path) -> BinaryIO:
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """A file to read, unpacked as its ending says."""
-    opener = _OPENERS.get(path.suffix.lower(), partial(open, mode="rb"))
-    try:
-        file: BinaryIO = opener(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    return file
+    with TextFile(path).open() as raw:
+        yield UNPACKERS[ending(path)[1]](raw)
 
 
 def read_bytes(file: BinaryIO, path: Path, size: int, *, whole_lines: bool = False) -> bytes:
     """The next bytes, at most so many; at most a line of them if asked."""
     try:
         return file.readline(size) if whole_lines else file.read(size)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end: {error}. Pack or copy it again") from None
 
 
@@ -75,7 +74,7 @@ def blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def fields(line: Line) -> list[str]:
-    """A line cut at its tabs, or, if it has none, wherever blanks are; other white space may be part of a word."""
+    """A line divided at its tabs, or, if it has none, wherever blanks are; other white space may be part of a word."""
     if "\t" in line.text:
         return [field.strip(" ") for field in line.text.split("\t")]
     return [field for field in line.text.split(" ") if field]
@@ -88,9 +87,3 @@ def at_least_one(examples: Iterable[T], path: Path, expected: str) -> Iterator[T
         yield example
     if example is None:
         raise DataError(f"{path}: there are no examples in it: expected {expected}")
-
-
-def _line(content: bytes, place: Place, encoding: str) -> Line:
-    if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
-        raise place.error(f"longer than {LONGEST_LINE >> 20} MB: expected lines of text")
-    return Line(decode(content, place, encoding).removesuffix("\n").removesuffix("\r"), place)

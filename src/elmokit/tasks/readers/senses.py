@@ -28,7 +28,7 @@ def gold_beside(path: Path) -> Path:
 
 
 def read_keys(path: Path) -> dict[str, tuple[tuple[str, ...], Place]]:
-    """The sense keys of each instance: an id and its keys a line."""
+    """The sense keys of each instance, one per line: its id and its keys."""
     keys: dict[str, tuple[tuple[str, ...], Place]] = {}
     for line in read_lines(path):
         instance, *senses = fields(line) or [""]
@@ -44,9 +44,7 @@ def read_keys(path: Path) -> dict[str, tuple[tuple[str, ...], Place]]:
 def read_inventory(path: Path) -> Inventory:
     """The senses of each lemma and part of speech, most frequent first: lemma, part of speech and keys, by tabs."""
     inventory: Inventory = {}
-    for line in read_lines(path):
-        if not line.text.strip():
-            continue
+    for line in read_lines(path, blank=False):
         cells = line.text.split("\t")
         if len(cells) != 3 or cells[1] not in POS or not cells[2].strip():
             raise line.place.error(
@@ -59,40 +57,21 @@ def read_inventory(path: Path) -> Inventory:
 
 
 def _sentences(path: Path, keys: Path | None) -> Iterator[SenseSentence]:
-    gold = None if keys is None else _Gold(keys)
-    parser = _Parser(path, gold)
+    parser = _Parser(path, keys)
     with open_unpacked(path) as file:
         while content := read_bytes(file, path, BYTES_AT_A_TIME):
             yield from parser.feed(content)
     yield from parser.feed(b"", last=True)
-    if gold:
-        gold.check_used_up(path)
-
-
-class _Gold:
-    """The gold keys, each to be taken once."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.keys = path, read_keys(path)
-
-    def take(self, instance: str, place: Place) -> tuple[str, ...]:
-        """The keys of an instance."""
-        found = self.keys.pop(instance, None)
-        if found is None:
-            raise place.error(f"the instance {instance!r} has no line of its own in {self.path}: expected its gold key")
-        return found[0]
-
-    def check_used_up(self, path: Path) -> None:
-        """Refuse keys of instances that are not there."""
-        for instance, (_, place) in self.keys.items():
-            raise place.error(f"the instance {instance!r} does not stand in {path}")
+    for instance, (_, place) in parser.gold.items():
+        raise place.error(f"the instance {instance!r} does not stand in {path}")
 
 
 class _Parser:
     """Sentences from XML as it is fed; it refuses to define entities, so that none can be expanded."""
 
-    def __init__(self, path: Path, gold: _Gold | None) -> None:
-        self.path, self.gold = str(path), gold
+    def __init__(self, path: Path, keys: Path | None) -> None:
+        self.path, self.keys = str(path), keys
+        self.gold = read_keys(keys) if keys else {}  # what is left of it
         self.open: list[str] = []
         self.done: list[SenseSentence] = []
         self.expat = expat.ParserCreate()
@@ -104,15 +83,18 @@ class _Parser:
 
     @property
     def place(self) -> Place:
-        """Where the reading is."""
         return Place(self.path, self.expat.CurrentLineNumber)
 
     def feed(self, content: bytes, *, last: bool = False) -> list[SenseSentence]:
         """The sentences that end in the next bytes."""
         try:
             self.expat.Parse(content, last)
+        except DataError:  # of a handler below
+            raise
         except expat.ExpatError as error:
             raise Place(self.path, error.lineno).error(f"not XML: {expat.ErrorString(error.code)}") from None
+        except (LookupError, ValueError) as error:
+            raise self.place.error(f"its encoding cannot be read: {error}. Save it as UTF-8") from None
         done, self.done = self.done, []
         return done
 
@@ -162,5 +144,15 @@ class _Parser:
             raise self.place.error(f"the instance has no {' and no '.join(sorted(missing))}")
         if known["pos"] not in POS:
             raise self.place.error(f"the instance {known['id']!r} has pos {known['pos']!r}: expected {', '.join(POS)}")
-        keys = self.gold.take(known["id"], self.place) if self.gold else ()
-        return SenseInstance(known["id"], known["lemma"], known["pos"], start, len(self.tokens), keys)
+        return SenseInstance(
+            known["id"], known["lemma"], known["pos"], start, len(self.tokens), self._take_gold(known["id"])
+        )
+
+    def _take_gold(self, instance: str) -> tuple[str, ...]:
+        if self.keys is None:
+            return ()
+        if instance not in self.gold:
+            raise self.place.error(
+                f"the instance {instance!r} has no line of its own in {self.keys}: expected its gold key"
+            )
+        return self.gold.pop(instance)[0]

@@ -1,4 +1,4 @@
-"""Spans of tokens, written as tags: B-PER I-PER O, or B-PER E-PER S-LOC O."""
+"""Spans of tokens, written as tags: B-PER I-PER O, or B-PER E-PER S-LOC O; and semantic roles, which are spans too."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,11 +7,13 @@ from typing import Literal, NamedTuple, get_args
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import LabelledSpan
-from elmokit.tasks.scores.classes import check_lengths
-from elmokit.tasks.scores.f1 import F1
+from elmokit.tasks.scores.f1 import F1, check_lengths
 
 Scheme = Literal["loose", "bio", "bioes"]
 OUTSIDE = "O"
+PREDICATE = "V"
+CONTINUATION = "C-"
+Argument = tuple[tuple[tuple[int, int], ...], str]
 
 
 class SpanScores(NamedTuple):
@@ -46,6 +48,14 @@ def score_spans(pairs: Iterable[tuple[Iterable[tuple[object, ...]], Iterable[tup
     labels = sorted(expected | found)
     by_label = {label: F1.of_counts(correct[label], found[label], expected[label]) for label in labels}
     return SpanScores(F1.of_counts(correct.total(), found.total(), expected.total()), by_label)
+
+
+def role_f1(predicates: Iterable[tuple[Iterable[LabelledSpan], Iterable[LabelledSpan]]]) -> SpanScores:
+    """The F1 of arguments as CoNLL's scorer counts them, given the gold and predicted spans of each predicate.
+
+    A span and those that continue it (A1, C-A1) are one argument: right if all of it is. The predicate does not count.
+    """
+    return score_spans((_arguments(gold), _arguments(predicted)) for gold, predicted in predicates)
 
 
 def chunks(tags: Sequence[str], *, scheme: Scheme = "loose") -> list[LabelledSpan]:
@@ -102,3 +112,16 @@ def _parts(tags: Sequence[str], prefixes: str) -> list[tuple[str, str]]:
 def _is_bioes(tags: Sequence[str], span: LabelledSpan) -> bool:
     first, last = tags[span.start][0], tags[span.end - 1][0]
     return first == "S" if span.end - span.start == 1 else (first, last) == ("B", "E")
+
+
+def _arguments(spans: Iterable[LabelledSpan]) -> list[Argument]:
+    arguments: list[Argument] = []
+    for start, end, label in sorted(spans):
+        role = label.removeprefix(CONTINUATION)
+        begun = [number for number, argument in enumerate(arguments) if argument[1] == role]
+        if role != label and begun:
+            pieces, _ = arguments[begun[-1]]
+            arguments[begun[-1]] = (*pieces, (start, end)), role
+        else:  # a continuation of nothing begins an argument
+            arguments.append((((start, end),), role))
+    return [argument for argument in arguments if argument[1] != PREDICATE]

@@ -1,4 +1,4 @@
-"""A trained task and its folder.
+"""A trained task that answers, and the folder of one that was trained in epochs.
 
 | file | what it holds |
 |---|---|
@@ -16,45 +16,42 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
+from torch import Tensor, nn
 
 from elmokit.config import TokenizerName
 from elmokit.embedder import Embedder
-from elmokit.errors import CheckpointError, ConfigError, DataError
-from elmokit.tasks.embedders import EmbedderId, as_layer, check_same, fetch
+from elmokit.errors import CheckpointError, DataError
+from elmokit.tasks.embedders import EmbedderId
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.network import Network
-from elmokit.tasks.registry import get_task
 from elmokit.tasks.settings import InputSettings
-from elmokit.tasks.task import Item, Scores, check_labels, settings_of
+from elmokit.tasks.task import Inputs, Item, Scores, Task
+from elmokit.text.batches import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 
 CONFIG, WEIGHTS = "task.json", "task.safetensors"
+ANSWER_TOKENS = 4096  # answered at a time
 CHUNK = 256  # examples of a stream that are answered together, at most
 
 
-class TaskConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a trained task is, but its weights."""
-
-    format: Literal["elmokit task"] = "elmokit task"
-    version: Literal[1] = 1
-    task: str
-    settings: dict[str, Any]
-    labels: tuple[str, ...]
-    inputs: InputSettings
-    tokenizer: TokenizerName
-    embedders: tuple[EmbedderId, ...]
-
-
 class Predictor:
-    """A trained task that answers."""
+    """A trained task that answers, by a model whose `predict` takes items: a Network, or SenseCentroids."""
 
-    def __init__(self, config: TaskConfig, network: Network) -> None:
-        self.config, self.network = config, network
-        self.task = get_task(config.task)
-        self.settings = settings_of(self.task, config.settings)
-        self.cut = get_tokenizer(config.tokenizer)
+    def __init__(
+        self,
+        task: Task,
+        model: Any,
+        config: Any,
+        *,
+        settings: Any = None,
+        labels: Sequence[str] = (),
+        tokenizer: TokenizerName = "words",
+    ) -> None:
+        self.task, self.model, self.config = task, model, config
+        self.settings, self.labels = settings, labels
+        self.tokenize = get_tokenizer(tokenizer)
 
     def predict(self, examples: Iterable[Any]) -> list[Any]:
         """The answers, as examples: of texts, lists of tokens, objects such as {"tokens": […]}, or of examples."""
@@ -68,22 +65,23 @@ class Predictor:
         The first answer comes after the first example, those that follow in chunks that grow. An error names the
         example by the name and its number.
         """
-        items = (self.item(f"{name} {number}", example) for number, example in enumerate(examples, 1))
+        items = (self._item(f"{name} {number}", example) for number, example in enumerate(examples, 1))
         size = 1
         while chunk := list(islice(items, size)):
-            yield from self.network.predict(chunk)
+            yield from self.model.predict(chunk)
             size = min(2 * size, CHUNK)
 
     def read(self, path: str | Path) -> list[Any]:
         """The labelled examples of a file."""
         return list(self.task.read(Path(path), self.settings))
 
-    def evaluate(self, examples: Sequence[Any]) -> Scores:
+    def evaluate(self, examples: Iterable[Any]) -> Scores:
         """How good the answers to labelled examples are."""
-        check_labels(self.task, examples, self.config.labels)
-        return self.network.evaluate(self.task, [self.task.prepare(example, self.cut) for example in examples])
+        gold = list(examples)
+        self.task.check_labels(gold, self.labels)
+        return self.task.score(gold, self.model.predict([self.task.prepare(one, self.tokenize) for one in gold]))
 
-    def item(self, name: str, example: Any) -> Item:
+    def _item(self, name: str, example: Any) -> Item:
         """An example of any kind made ready; the name is for errors."""
         if isinstance(example, str):
             example = {"text": example}
@@ -93,43 +91,66 @@ class Predictor:
             raise DataError(f"{name} is {example!r}: expected a text, a list of tokens or an object with names")
         if isinstance(example, Mapping):
             try:
-                example = self.task.parse(example, self.cut)
+                example = self.task.parse(example, self.tokenize)
             except DataError as error:
                 raise DataError(f"{name}: {error}") from None
-        return self.task.prepare(example, self.cut)
+        return self.task.prepare(example, self.tokenize)
 
 
-def build(config: TaskConfig, embedders: Sequence[Embedder]) -> Network:
+class TaskConfig(msgspec.Struct, frozen=True, kw_only=True, tag_field="format", tag="elmokit task"):
+    """All that a trained network is, but its weights."""
+
+    version: Literal[1] = 1
+    task: str
+    settings: dict[str, Any]
+    labels: tuple[str, ...]
+    inputs: InputSettings
+    tokenizer: TokenizerName
+    embedders: tuple[EmbedderId, ...]
+
+
+class Network(nn.Module):
+    """The input layer and the task's own model on top of it: from items to losses and answers."""
+
+    def __init__(self, inputs: InputLayer, model: Any) -> None:
+        super().__init__()
+        self.inputs, self.model = inputs, model
+
+    def loss(self, items: Sequence[Item]) -> Tensor:
+        """What the model loses on a batch, and the penalty of the mixes."""
+        loss: Tensor = self.model.loss(self._inputs(items), items)
+        return loss + self.inputs.penalty()
+
+    @torch.no_grad()
+    def predict(self, items: Sequence[Item]) -> list[Any]:
+        self.eval()
+        batches = batch_by_tokens([item.size for item in items], ANSWER_TOKENS)
+        chosen = ([items[number] for number in batch] for batch in batches)
+        return in_original_order(batches, (self.model.predict(self._inputs(batch), batch) for batch in chosen))
+
+    def _inputs(self, items: Iterable[Item]) -> Inputs:
+        inputs: Inputs = self.inputs([sentence for item in items for sentence in item.sentences])
+        return inputs
+
+
+def new_network(task: Task, config: TaskConfig, embedders: Sequence[Embedder]) -> Network:
     """The network of a config, with weights that are drawn anew."""
-    task = get_task(config.task)
-    inputs = InputLayer(embedders, config.inputs, as_layer=as_layer)
-    return Network(inputs, task.Model(settings_of(task, config.settings), config.labels, inputs.widths))
+    inputs = InputLayer(embedders, config.inputs)
+    assert task.model is not None
+    return Network(inputs, task.model(task.settings_from(config.settings), config.labels, inputs.widths))
 
 
-def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> Predictor:
-    """Load a trained task; its embedders are found where they were, unless they are given."""
-    folder = Path(folder).expanduser()
-    config = read_config(folder)
-    if embedders is None:
-        embedders = [fetch(folder, known) for known in config.embedders]
-    check_same(folder, config.embedders, embedders)
-    try:
-        network = build(config, embedders)
-    except ConfigError as error:
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+def network_predictor(task: Task, config: TaskConfig, network: Network) -> Predictor:
+    """The network as what answers."""
+    settings = task.settings_from(config.settings)
+    return Predictor(task, network, config, settings=settings, labels=config.labels, tokenizer=config.tokenizer)
+
+
+def load_network(task: Task, folder: Path, config: TaskConfig, embedders: Sequence[Embedder]) -> Predictor:
+    """What was trained in epochs."""
+    network = new_network(task, config, embedders)
     load_weights(network, folder)
-    return Predictor(config, network)
-
-
-def read_config(folder: Path) -> TaskConfig:
-    """What task.json says."""
-    path = folder / CONFIG
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=TaskConfig)
-    except OSError:
-        raise CheckpointError(f"{folder} is no trained task: it has no {CONFIG} that can be read") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, ConfigError) as error:
-        raise CheckpointError(f"{path}: damaged, or of another version of elmokit: {error}") from None
+    return network_predictor(task, config, network)
 
 
 def load_weights(network: Network, folder: Path) -> None:
@@ -152,20 +173,3 @@ def load_weights(network: Network, folder: Path) -> None:
 def weights_of(network: Network) -> bytes:
     """The weights as the content of a file."""
     return save({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})
-
-
-def changed(before: Mapping[str, Any], now: Mapping[str, Any], group: str = "") -> list[str]:
-    """The names of the settings that are not what they were, such as training.batch."""
-    names = []
-    for name, value in now.items():
-        was = before.get(name)
-        if isinstance(value, dict) and isinstance(was, dict):
-            names += changed(was, value, f"{group}{name}.")
-        elif was != value:
-            names.append(group + name)
-    return names
-
-
-def as_json(value: Any) -> bytes:
-    """A value as the content of a file that people can read."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

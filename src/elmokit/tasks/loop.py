@@ -1,6 +1,5 @@
 """The epochs of training a task, from which it can go on after any of them to the same end."""
 
-import io
 import math
 import random
 import time
@@ -8,19 +7,18 @@ from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import msgspec
 import torch
 from torch import nn
 
-from elmokit.errors import CheckpointError, ConfigError, ElmoError
-from elmokit.files import replace_file
+from elmokit.errors import ElmoError
+from elmokit.files import as_json, check_same_settings, read_state, replace_file, write_state
 from elmokit.model.threads import keep_freed_memory
-from elmokit.tasks.network import Network, size
-from elmokit.tasks.report import REPORT, Epoch, Report, Reporter, best_of, stalls
-from elmokit.tasks.saved import WEIGHTS, as_json, changed, weights_of
+from elmokit.progress import Progress
+from elmokit.tasks.predictor import WEIGHTS, Network, weights_of
+from elmokit.tasks.report import REPORT, EpochReport, TrainingReport, best_of, stalls
 from elmokit.tasks.settings import FitSettings
 from elmokit.tasks.task import Item, Task, shown
 
@@ -29,7 +27,7 @@ LOWEST_RATE = 1 / 16  # of the first
 FREE = ("epochs", "patience")  # settings that may change when a run goes on
 
 
-class Run:
+class TaskTraining:
     """The loop: epochs, dev scores, the best weights kept, the state of each epoch saved."""
 
     def __init__(
@@ -37,19 +35,18 @@ class Run:
         folder: Path,
         task: Task,
         network: Network,
-        train: Sequence[Item],
-        dev: Sequence[Item],
+        items: Sequence[Sequence[Item]],
         settings: FitSettings,
-        reporter: Reporter,
+        progress: Progress,
         *,
         sample: float = 1.0,
     ) -> None:
         self.folder, self.task, self.network = folder, task, network
-        self.train, self.dev, self.settings, self.reporter = train, dev, settings, reporter
-        self.sample = sample
+        self.train, self.dev = items
+        self.settings, self.progress, self.sample = settings, progress, sample
         self.optimizer = _optimizer(network, settings)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
-        self.epochs: list[Epoch] = []
+        self.epochs: list[EpochReport] = []
 
     @property
     def finished(self) -> bool:
@@ -60,7 +57,7 @@ class Run:
         waited = done - best.number  # none while all score 0, as coreference may until its first links are found
         return done >= self.settings.epochs or waited >= self.settings.patience or best.score >= 1
 
-    def to_the_end(self, embedders: list[str]) -> None:
+    def finish(self, embedders: list[str]) -> None:
         """Train until it is finished; an interruption loses the epoch that was under way."""
         keep_freed_memory()
         while not self.finished:
@@ -78,14 +75,16 @@ class Run:
         share = max(LOWEST_RATE, self.settings.anneal ** stalls(self.epochs))
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate * share
-        total, done = 0.0, 0
+        lost, done, count = 0.0, 0, len(self.train)
+        before, total = (number - 1) * count, self.settings.epochs * count
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(shuffle.getrandbits(63))
             for batch in batches(self.train, self.settings, shuffle):
-                total += self._step(number, batch) * len(batch)
+                lost += self._step(number, batch) * len(batch)
                 done += len(batch)
-                self.reporter.stepped(number, done, len(self.train), total / done)
-        return total / done
+                note = f"epoch {number}, loss {lost / done:.4f}"
+                self.progress.update("training", before + done, total, unit="examples", note=note)
+        return lost / done
 
     def _step(self, number: int, batch: Sequence[Item]) -> float:
         loss = self.network.loss(batch)
@@ -98,16 +97,19 @@ class Run:
         return loss.item()
 
     def _measure(self, loss: float, start: float) -> None:
-        epoch = Epoch(
+        epoch = EpochReport(
             number=len(self.epochs) + 1,
             loss=loss,
             rate=self.optimizer.param_groups[0]["lr"],
-            scores=self.network.evaluate(self.task, self.dev),
+            scores=self.task.score([item.example for item in self.dev], self.network.predict(self.dev)),
             mixes=self.network.inputs.mix_reports(),
             seconds=time.perf_counter() - start,
         )
         self.epochs.append(epoch)
-        self.reporter.measured(epoch, best_of(self.epochs))
+        best = best_of(self.epochs)
+        scores = ", ".join(f"{name} {score:.4f}" for name, score in epoch.scores.items())
+        rank = "the best so far" if epoch is best else f"best {best.score:.4f} in epoch {best.number}"
+        self.progress.message(f"epoch {epoch.number}: loss {loss:.4f}, dev {scores} ({rank}), {epoch.seconds:,.0f} s")
 
     def _save(self) -> None:
         """The weights first, if they are the best, then the state: of a run that is killed between, both are good."""
@@ -118,26 +120,17 @@ class Run:
             "optimizer": self.optimizer.state_dict(),
             "epochs": msgspec.to_builtins(self.epochs),
         }
-        content = io.BytesIO()
-        torch.save(state, content)
-        replace_file(self.folder / STATE, content.getvalue())
+        write_state(self.folder / STATE, state)
 
     def restore(self) -> None:
         """Go on after the last epoch that was saved; there may be none."""
-        path = self.folder / STATE
-        if not path.exists():
+        if not (self.folder / STATE).exists():
             return
-        try:
-            state: dict[str, Any] = torch.load(path, weights_only=True)
-        except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
-            raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
-        if not isinstance(state, dict):
-            raise CheckpointError(f"{path}: holds something else than the state of a run")
-        if names := changed(state, self._identity):
-            raise ConfigError(f"{self.folder}: a run goes on as it began, but this differs: {', '.join(names)}")
+        state = read_state(self.folder / STATE)
+        check_same_settings(self.folder, {name: state.get(name) for name in self._identity}, self._identity)
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.epochs = msgspec.convert(state["epochs"], list[Epoch])
+        self.epochs = msgspec.convert(state["epochs"], list[EpochReport])
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
@@ -148,8 +141,8 @@ class Run:
         training = {name: value for name, value in vars(self.settings).items() if name not in FREE}
         return {"data": hashed.hexdigest(), "sample": self.sample, "training": training}
 
-    def _report(self, embedders: list[str]) -> Report:
-        return Report(
+    def _report(self, embedders: list[str]) -> TrainingReport:
+        return TrainingReport(
             training=self.settings,
             train_examples=len(self.train),
             dev_examples=len(self.dev),
@@ -176,8 +169,8 @@ def batches(items: Sequence[Item], settings: FitSettings, shuffle: random.Random
     """Items of like length together, drawn and ordered anew."""
     found: list[list[Item]] = []
     room = 0
-    for item in sorted(shuffle.sample(items, len(items)), key=size, reverse=True):
-        needed = size(item) * item.runs
+    for item in sorted(shuffle.sample(items, len(items)), key=lambda item: item.size, reverse=True):
+        needed = item.size * item.runs
         if not found or needed > room or len(found[-1]) == settings.batch:
             found.append([])
             room = settings.batch_tokens
