@@ -21,8 +21,7 @@ from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
 from elmokit.model.tokens import as_tensors
-from elmokit.text.batches import batch_by_tokens, in_original_order
-from elmokit.text.inputs import in_chunks, looks_flat, tokenized
+from elmokit.text.inputs import batch_by_tokens, in_chunks, in_original_order, looks_flat, tokenized
 from elmokit.text.tokenizers import get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS
 from elmokit.text.words import WordEncoder

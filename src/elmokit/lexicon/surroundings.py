@@ -6,7 +6,7 @@ import numpy as np
 
 from elmokit.elmo import BOUNDS, Elmo
 from elmokit.embedder import Layers, Sentence, Vectors
-from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.vocabulary import BOS, EOS
 
 

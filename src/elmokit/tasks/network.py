@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from elmokit.tasks.inputs import InputLayer
 from elmokit.tasks.task import Inputs, Item, Scores, Task
-from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.inputs import batch_by_tokens, in_original_order
 
 ANSWER_TOKENS = 4096  # answered at a time
 
