@@ -8,7 +8,7 @@ from cyclopts import ValidationError
 
 from elmokit.cli.static import static
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.static.datasets import Pair, Question, read_dataset
+from elmokit.static.datasets import Pair, read_dataset
 from elmokit.static.embedders import OneHot, StaticVectors
 from elmokit.static.evaluation import evaluate, evaluate_in_context, spearman
 
@@ -47,8 +47,8 @@ class TestDatasets:
         content = ": family\r\nboy girl he she\r\nking queen man woman\r\n: 山\r\n山 一 水 二\r\n"
         found = read_dataset(write(tmp_path / "q.txt", content))
         assert found.questions == (
-            ("family", (Question("boy", "girl", "he", "she"), Question("king", "queen", "man", "woman"))),
-            ("山", (Question("山", "一", "水", "二"),)),
+            ("family", (("boy", "girl", "he", "she"), ("king", "queen", "man", "woman"))),
+            ("山", (("山", "一", "水", "二"),)),
         )
 
     def test_words_in_context(self, tmp_path):

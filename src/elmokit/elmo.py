@@ -27,9 +27,8 @@ from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
 from elmokit.model.softmax import Softmax
 from elmokit.model.tokens import as_tensors
-from elmokit.text.batches import batch_by_tokens, in_original_order
 from elmokit.text.brackets import has_brackets, read_brackets
-from elmokit.text.inputs import in_chunks, looks_flat, tokenized
+from elmokit.text.inputs import batch_by_tokens, in_chunks, in_original_order, looks_flat, tokenized
 from elmokit.text.tokenizers import get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS, Vocabulary
 from elmokit.text.words import WordEncoder

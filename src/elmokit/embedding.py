@@ -10,7 +10,7 @@ from elmokit.elmo import BOUNDS, Elmo
 from elmokit.embedder import Sentence
 from elmokit.errors import ConfigError
 from elmokit.model.mix import MixKind, ScalarMix
-from elmokit.text.batches import in_original_order
+from elmokit.text.inputs import in_original_order
 from elmokit.text.vocabulary import BOS, EOS
 
 Trainable = Literal["mix", "top", "all"]

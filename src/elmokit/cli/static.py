@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from elmokit.progress import Progress
     from elmokit.static.corpus import Text
     from elmokit.static.embedders import OneHot, StaticVectors
-    from elmokit.static.evaluation import Result
+    from elmokit.static.evaluation import DatasetScore
 
 FLAT = Parameter(name="*")
 Method = Literal["add", "mul"]
@@ -144,7 +144,9 @@ def evaluate(
         print(_table(results))
 
 
-def _measure_vectors(files: Sequence[Path], method: Method, limit: int | None, *, lower_case: bool) -> list["Result"]:
+def _measure_vectors(
+    files: Sequence[Path], method: Method, limit: int | None, *, lower_case: bool
+) -> list["DatasetScore"]:
     from elmokit.errors import ConfigError
 
     if len(files) < 2:
@@ -156,7 +158,7 @@ def _measure_vectors(files: Sequence[Path], method: Method, limit: int | None, *
     return [result for dataset in datasets for result in evaluate(vectors, dataset, method=method, limit=limit)]
 
 
-def _measure_model(model: str, files: Sequence[Path]) -> list["Result"]:
+def _measure_model(model: str, files: Sequence[Path]) -> list["DatasetScore"]:
     from elmokit.elmo import load
     from elmokit.static import evaluate_in_context, read_dataset
 
@@ -165,7 +167,7 @@ def _measure_model(model: str, files: Sequence[Path]) -> list["Result"]:
     return [result for dataset in datasets for result in evaluate_in_context(elmo, dataset)]
 
 
-def _table(results: Sequence["Result"]) -> str:
+def _table(results: Sequence["DatasetScore"]) -> str:
     rows = [("set", "part", "measure", "value", "found", "of")]
     for one in results:
         value = "–" if one.value is None else f"{one.value:.3f}"

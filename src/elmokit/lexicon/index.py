@@ -4,9 +4,8 @@ A small corpus needs none: `neighbors` reads it each time. An index is built in 
 off, chunk by chunk: a chunk's sentences, then their occurrences, then the manifest, which says what is committed.
 """
 
-import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from hashlib import blake2b
 from itertools import islice
@@ -17,7 +16,7 @@ from typing import Any, Literal, NoReturn
 import msgspec
 import numpy as np
 
-from elmokit.config import TokenizerName, config_to_dict
+from elmokit.config import TokenizerName
 from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError

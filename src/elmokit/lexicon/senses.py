@@ -24,7 +24,7 @@ from elmokit.lexicon.occurrences import (
 )
 from elmokit.lexicon.settings import SenseSettings
 from elmokit.progress import SILENCE, Progress
-from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.corpus import Context
 from elmokit.text.vocabulary import BOS, EOS
 

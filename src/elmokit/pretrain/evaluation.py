@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, DataError
-from elmokit.text.batches import batch_by_tokens
-from elmokit.text.inputs import in_chunks
+from elmokit.text.inputs import batch_by_tokens, in_chunks
 from elmokit.text.numbering import BOS_ID
 from elmokit.text.vocabulary import BOS, EOS
 

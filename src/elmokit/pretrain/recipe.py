@@ -129,8 +129,6 @@ def make_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
     return recipe
 
 
-
-
 def _find(name: str) -> Path:
     for folder in (PACKAGED, IN_REPOSITORY):
         if (path := folder / f"{name}.toml").exists():

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeVar
 from elmokit.errors import DataError
 
 T = TypeVar("T")
+Question = tuple[str, ...]
+"""Four words: a is to b as c is to d."""
 
 
 class Pair(NamedTuple):
@@ -18,17 +20,8 @@ class Pair(NamedTuple):
     score: float
 
 
-class Question(NamedTuple):
-    """a is to b as c is to d."""
-
-    a: str
-    b: str
-    c: str
-    d: str
-
-
-class Marked(NamedTuple):
-    """A text with one of its words marked: tokens[start:end]."""
+class WordInContext(NamedTuple):
+    """A text with one of its words between <b> and </b>: tokens[start:end]."""
 
     tokens: list[str]
     start: int
@@ -38,8 +31,8 @@ class Marked(NamedTuple):
 class PairInContext(NamedTuple):
     """Two words, each in a text, and how similar people find them there."""
 
-    first: Marked
-    second: Marked
+    first: WordInContext
+    second: WordInContext
     score: float
 
 
@@ -52,7 +45,7 @@ class Dataset:
     pairs: tuple[Pair, ...] = ()
     """WordSim-353, SimLex-999, MEN, 240 and 297 and others: two words, then a number among the other columns."""
     questions: tuple[tuple[str, tuple[Question, ...]], ...] = ()
-    """questions-words, CA8: ": group", then four words a line."""
+    """questions-words, CA8: ": group", then four words per line."""
     in_context: tuple[PairInContext, ...] = ()
     """SCWS: tab-separated, with the words between <b> and </b>."""
 
@@ -93,7 +86,7 @@ def _each(path: Path, lines: list[tuple[int, str]], parse: Callable[[str], T | N
         if item is None:
             raise DataError(
                 f"{path}, line {number}: found {line[:60]!r}; expected two words and a number, or the format of "
-                "questions-words (': group', then four words a line) or of SCWS (words between <b> and </b>)"
+                "questions-words (': group', then four words per line) or of SCWS (words between <b> and </b>)"
             )
         yield item
 
@@ -114,29 +107,29 @@ def _number(field: str) -> float | None:
 
 
 def _groups(path: Path, lines: list[tuple[int, str]]) -> Iterator[tuple[str, tuple[Question, ...]]]:
-    starts = [place for place, (_, line) in enumerate(lines) if line.startswith(":")]
+    starts = [index for index, (_, line) in enumerate(lines) if line.startswith(":")]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         yield lines[start][1].removeprefix(":").strip(), tuple(_each(path, lines[start + 1 : end], _question))
 
 
 def _question(line: str) -> Question | None:
-    words = line.split()
-    return Question(*words) if len(words) == 4 else None
+    words = tuple(line.split())
+    return words if len(words) == 4 else None
 
 
 def _pair_in_context(line: str) -> PairInContext | None:
     """Number, word, part of speech, word, part of speech, text, text, mean score, single scores."""
     fields = line.split("\t")
-    marked = [text for text in map(_marked, fields) if text is not None]
+    found = [word for word in map(_word_in_context, fields) if word is not None]
     score = _number(fields[7]) if len(fields) > 7 else None
-    return PairInContext(marked[0], marked[1], score) if len(marked) == 2 and score is not None else None
+    return PairInContext(found[0], found[1], score) if len(found) == 2 and score is not None else None
 
 
-def _marked(text: str) -> Marked | None:
+def _word_in_context(text: str) -> WordInContext | None:
     before, opened, rest = text.partition("<b>")
     word, closed, after = rest.partition("</b>")
     if not opened or not closed or not word.strip():
         return None
     start = len(before.split())
     tokens = [*before.split(), *word.split(), *after.split()]
-    return Marked(tokens, start, start + len(word.split()))
+    return WordInContext(tokens, start, start + len(word.split()))

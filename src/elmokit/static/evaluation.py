@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from elmokit.embedder import Embedder, Vectors
 from elmokit.errors import DataError
-from elmokit.static.datasets import Dataset, Marked, Pair, PairInContext
+from elmokit.static.datasets import Dataset, Pair, WordInContext
 from elmokit.static.embedders import StaticVectors
 
 Numbers = NDArray[np.float64]
@@ -19,15 +19,13 @@ PAIRS_AT_A_TIME = 100
 
 
 @dataclass(frozen=True)
-class Result:
+class DatasetScore:
     """A score, and on how much of the set it rests."""
 
     dataset: str
-    """Its name."""
     part: str
     """The layer, or the group of questions; "all" for everything together."""
     measure: Literal["spearman", "accuracy"]
-    """What the value is."""
     value: float | None
     """None where there is too little to compute it from."""
     found: int
@@ -38,7 +36,7 @@ class Result:
 
 def evaluate(
     vectors: StaticVectors, dataset: Dataset, *, method: Method = "add", limit: int | None = None
-) -> list[Result]:
+) -> list[DatasetScore]:
     """The scores of static vectors on a set of any kind; answers are sought among the first `limit` words."""
     if dataset.in_context:
         return evaluate_in_context(vectors, dataset)
@@ -47,18 +45,21 @@ def evaluate(
     return list(_analogies(vectors, dataset, method, limit))
 
 
-def evaluate_in_context(embedder: Embedder, dataset: Dataset) -> list[Result]:
+def evaluate_in_context(embedder: Embedder, dataset: Dataset) -> list[DatasetScore]:
     """The scores of every layer, and of their average, on a set of words in context."""
     if not dataset.in_context:
         raise DataError(f"{dataset.name}: its words stand in no context: it is a set for static vectors")
-    pairs = dataset.in_context
-    starts = range(0, len(pairs), PAIRS_AT_A_TIME)
-    cosines = np.concatenate([_cosines_in_context(embedder, pairs[n : n + PAIRS_AT_A_TIME]) for n in starts])  # (N, L)
+    pairs, cosines = dataset.in_context, []
+    for start in range(0, len(pairs), PAIRS_AT_A_TIME):
+        some = pairs[start : start + PAIRS_AT_A_TIME]
+        first, second = [pair.first for pair in some], [pair.second for pair in some]
+        cosines.append(_cosines(_vectors_in_context(embedder, first), _vectors_in_context(embedder, second)))
+    by_layer = np.concatenate(cosines).T  # (L, N)
     people = np.array([pair.score for pair in pairs])
     names = [*(f"layer {number}" for number in range(embedder.layer_count)), "average"]
     return [
         _correlation(dataset.name, name, by_model, people)
-        for name, by_model in zip(names[: cosines.shape[1]], cosines.T, strict=True)
+        for name, by_model in zip(names[: len(by_layer)], by_layer, strict=True)
     ]
 
 
@@ -70,22 +71,22 @@ def spearman(first: Numbers, second: Numbers) -> float | None:
 
 
 def _ranks(numbers: Numbers) -> Numbers:
-    _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+    _, indices, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[indices]
 
 
-def _similarity(vectors: StaticVectors, name: str, pairs: Sequence[Pair]) -> Result:
+def _similarity(vectors: StaticVectors, name: str, pairs: Sequence[Pair]) -> DatasetScore:
     rows = np.array([vectors.lookup.rows(pair[:2]) for pair in pairs])  # (N, 2)
     cosines = _cosines(*vectors.vectors[rows.T])
     cosines[(rows < 0).any(axis=1)] = np.nan
     return _correlation(name, "all", cosines, np.array([pair.score for pair in pairs]))
 
 
-def _correlation(name: str, part: str, by_model: Numbers, by_people: Numbers) -> Result:
+def _correlation(name: str, part: str, by_model: Numbers, by_people: Numbers) -> DatasetScore:
     """Over the pairs for which the model has a number."""
     found = ~np.isnan(by_model)
     value = spearman(by_model[found], by_people[found])
-    return Result(name, part, "spearman", value, int(found.sum()), len(found))
+    return DatasetScore(name, part, "spearman", value, int(found.sum()), len(found))
 
 
 def _cosines(first: Vectors, second: Vectors) -> Numbers:
@@ -96,22 +97,16 @@ def _cosines(first: Vectors, second: Vectors) -> Numbers:
     return cosines
 
 
-def _cosines_in_context(embedder: Embedder, pairs: Sequence[PairInContext]) -> Numbers:
-    """(N, L), and one column more for the average if there are several layers."""
-    first, second = [pair.first for pair in pairs], [pair.second for pair in pairs]
-    return _cosines(_marked_vectors(embedder, first), _marked_vectors(embedder, second))
-
-
-def _marked_vectors(embedder: Embedder, texts: Sequence[Marked]) -> Vectors:
-    """The mean vector of the marked words, by layer, and of all layers if there are several."""
-    embedded = embedder.embed([text.tokens for text in texts], layers="all")
+def _vectors_in_context(embedder: Embedder, words: Sequence[WordInContext]) -> Vectors:
+    """The mean vector of each word's tokens, by layer, and of all layers if there are several, (N, L, D)."""
+    embedded = embedder.embed([word.tokens for word in words], layers="all")
     layers = np.stack(
-        [vectors[:, text.start : text.end].mean(axis=1) for vectors, text in zip(embedded, texts, strict=True)]
+        [vectors[:, word.start : word.end].mean(axis=1) for vectors, word in zip(embedded, words, strict=True)]
     )  # (N, L, D)
     return np.concatenate([layers, layers.mean(axis=1, keepdims=True)], axis=1) if layers.shape[1] > 1 else layers
 
 
-def _analogies(vectors: StaticVectors, dataset: Dataset, method: Method, limit: int | None) -> Iterator[Result]:
+def _analogies(vectors: StaticVectors, dataset: Dataset, method: Method, limit: int | None) -> Iterator[DatasetScore]:
     """Accuracy by group, then over all."""
     units = _units(vectors.vectors[:limit])
     correct = found = total = 0
@@ -124,8 +119,8 @@ def _analogies(vectors: StaticVectors, dataset: Dataset, method: Method, limit: 
     yield _accuracy(dataset.name, "all", correct, found, total)
 
 
-def _accuracy(name: str, part: str, correct: int, found: int, total: int) -> Result:
-    return Result(name, part, "accuracy", correct / found if found else None, found, total)
+def _accuracy(name: str, part: str, correct: int, found: int, total: int) -> DatasetScore:
+    return DatasetScore(name, part, "accuracy", correct / found if found else None, found, total)
 
 
 def _units(vectors: Vectors) -> Vectors:

@@ -28,7 +28,7 @@ from elmokit.tasks.embedders import EmbedderId
 from elmokit.tasks.inputs import InputLayer
 from elmokit.tasks.settings import InputSettings
 from elmokit.tasks.task import Inputs, Item, Scores, Task
-from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 
 CONFIG, WEIGHTS = "task.json", "task.safetensors"

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.errors import ConfigError
-from elmokit.text.batches import batch_by_tokens, in_original_order
+from elmokit.text.inputs import batch_by_tokens, in_original_order
 
 LENGTHS = st.lists(st.integers(min_value=0, max_value=60), max_size=60)
 BUDGETS = st.integers(min_value=1, max_value=100)
