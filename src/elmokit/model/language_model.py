@@ -76,7 +76,7 @@ class LanguageModel(nn.Module):
     def loss(self, vectors: Tensor, steps: Steps, state: State, *, dropout: float = 0.0) -> Tensor:
         """The paper's joint objective, in nats, which torch differentiates as it stands:
 
-        - sum_k log p(t_k | t_1, …, t_k-1; Θx, Θforward, Θs) + log p(t_k | t_k+1, …, t_N; Θx, Θbackward, Θs)
+        - sum_k (log p(t_k | t_1, …, t_k-1; Θx, Θforward, Θs) + log p(t_k | t_k+1, …, t_N; Θx, Θbackward, Θs))
 
         Both directions share the token encoder Θx, which made the vectors of the distinct words, (U, P), and the
         softmax Θs. A sampled softmax has the loss of its sample in place of the likelihood.
