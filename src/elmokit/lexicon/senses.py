@@ -24,8 +24,8 @@ from elmokit.lexicon.occurrences import (
 )
 from elmokit.lexicon.settings import SenseSettings
 from elmokit.progress import SILENCE, Progress
-from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.corpus import Context
+from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.vocabulary import BOS, EOS
 
 FEWEST = 8  # occurrences; fewer are taken for one sense unless a number is asked for

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 from elmokit.errors import ConfigError, DataError
 from elmokit.text.tokenizers import Tokenizer
 
-T = TypeVar("T", bound=Sized)
+T = TypeVar("T")
+SizedT = TypeVar("SizedT", bound=Sized)
 
 
 def tokenized(sentences: Iterable[Any], tokenizer: Tokenizer) -> Iterator[list[str]]:
@@ -30,9 +31,11 @@ def looks_flat(sentences: Iterable[Any], tokenizer: Tokenizer) -> bool:
     return all(isinstance(item, str) and len(tokenizer(item)) == 1 for item in sentences)
 
 
-def in_chunks(sentences: Iterable[T], tokens: int, *, length: Callable[[T], int] = len) -> Iterator[list[T]]:
+def in_chunks(
+    sentences: Iterable[SizedT], tokens: int, *, length: Callable[[SizedT], int] = len
+) -> Iterator[list[SizedT]]:
     """Consecutive sentences of about so many tokens in all."""
-    chunk: list[T] = []
+    chunk: list[SizedT] = []
     size = 0
     for sentence in sentences:
         chunk.append(sentence)
