@@ -66,7 +66,7 @@ def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = Fa
     """
     path = path.resolve()
     check_free(path, files=files, overwrite=overwrite)
-    _remove_leftovers(path)
+    _remove_leftovers(path.parent, rf"\.{re.escape(path.name)}\.(\d+)\.(partial|old)")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with writing(path):
@@ -76,6 +76,23 @@ def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = Fa
             for file in (*partial.rglob("*"), partial):
                 _sync(file)
             _move_folder(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def replacing_files(folder: Path) -> Iterator[Path]:
+    """A folder to write into, whose files take their places in this folder, one by one, when all went well."""
+    partial = folder / f".{os.getpid()}.partial"
+    try:
+        with writing(folder):
+            partial.mkdir()
+        yield partial
+        with writing(folder):
+            for file in partial.iterdir():
+                _sync(file)
+                file.replace(folder / file.name)
+            _sync(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -95,8 +112,13 @@ def check_free(path: Path, *, files: Collection[str] = (), overwrite: bool = Fal
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Only one process at a time writes in this folder, which is made; the lock of a process that died is free."""
-    path = folder / LOCK
+    """Only one process at a time writes in this folder, which is made, and goes again if it stays empty.
+
+    A process that died has no lock, and what it was writing goes.
+    """
+    path, made = folder / LOCK, not folder.exists()
+    if not made and not folder.is_dir():
+        raise OutputError(f"{folder} is a file: name a folder")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _locked_file(path) as file:
@@ -104,10 +126,14 @@ def locked(folder: Path) -> Iterator[None]:
             file.truncate(0)
             file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
             file.flush()
+        _remove_leftovers(folder, r"\.(\d+)\.partial(\..*)?")
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
+            if made:
+                with suppress(OSError):
+                    folder.rmdir()
 
 
 def as_json(value: Any) -> bytes:
@@ -181,13 +207,12 @@ def _move_folder(partial: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _remove_leftovers(path: Path) -> None:
-    """What processes that were killed have left beside a folder."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.(\d+)\.(partial|old)")
-    for other in path.parent.iterdir() if path.parent.is_dir() else ():
-        match = name.fullmatch(other.name)
+def _remove_leftovers(folder: Path, pattern: str) -> None:
+    """What processes that were killed have left in a folder; the pattern's first group is the process."""
+    for file in folder.iterdir() if folder.is_dir() else ():
+        match = re.fullmatch(pattern, file.name)
         if match and not _is_running_elsewhere(int(match[1])):
-            shutil.rmtree(other, ignore_errors=True)
+            shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
 
 
 def _is_running_elsewhere(process: int) -> bool:
@@ -210,20 +235,16 @@ def _locked_file(path: Path) -> BinaryIO:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            file.seek(0)
+            owner = file.read().decode() or "another process"
             file.close()
-            raise OutputError(f"{path.parent} is in use by {_owner(path)}: wait for it, or choose another") from None
+            raise OutputError(f"{path.parent} is in use by {owner}: wait for it, or choose another") from None
         except OSError:
             return file  # a file system without locks
         with suppress(FileNotFoundError):  # taken away by its owner just now: make a new one
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 return file
         file.close()
-
-
-def _owner(path: Path) -> str:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8") or "another process"
-    return "another process"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
