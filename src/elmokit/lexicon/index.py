@@ -20,7 +20,7 @@ from elmokit.config import TokenizerName
 from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
-from elmokit.files import as_json, check_same_settings, locked, read_json, replace_file
+from elmokit.files import LOCK, as_json, check_same_settings, locked, read_json, replace_file
 from elmokit.lexicon.index_tables import Tables, import_lancedb
 from elmokit.lexicon.neighbors import NearOccurrence, check_k
 from elmokit.lexicon.occurrences import Survey, near_spellings, unit_vectors
@@ -99,11 +99,9 @@ def build_index(
     import_lancedb()
     embedder.embed([], layers=layers)  # refuses a layer that there is not
     folder, reading = Path(folder), _reading(embedder, model, layers, tokenizer)
-    total, digest = _survey(corpus, progress)
-    wanted = Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder} is a file: an index is a folder")
     with locked(folder):
+        total, digest = _survey(corpus, progress)
+        wanted = Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
         manifest = _begin(folder, wanted)
         return manifest if manifest.finished else _fill(folder, manifest, corpus, embedder, progress)
 
@@ -224,7 +222,7 @@ def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str]:
 
 def _begin(folder: Path, wanted: Manifest) -> Manifest:
     """The manifest of the build to go on with, which must be the same, or of a new one."""
-    if all(file.name.startswith(".") for file in folder.iterdir()):  # the lock, and what killed processes have left
+    if all(file.name == LOCK for file in folder.iterdir()):
         write_manifest(folder, wanted)
         return wanted
     if not (folder / MANIFEST).exists():
