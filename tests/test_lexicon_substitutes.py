@@ -52,7 +52,7 @@ def plain(elmo, words, position):
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
 def test_probabilities_are_those_of_the_softmax(elmo, direction):
     query = read_brackets(TEXT, TOKENIZER)
-    found = position_probabilities(elmo, query.context.words, query.position, direction=direction).numpy()
+    found = position_probabilities(elmo, query.context.words, query.position, direction=direction)
     assert found.sum() == pytest.approx(1)
     both = plain(elmo, query.context.words, 1)
     scores = np.exp({"forward": both[0], "backward": both[1], "both": both.sum(axis=0)}[direction])
@@ -63,7 +63,7 @@ def test_probabilities_are_those_of_the_softmax(elmo, direction):
 def test_the_best_and_the_word_itself(elmo):
     query = read_brackets(TEXT, TOKENIZER)
     found = substitutes(elmo, query, k=7)
-    probabilities = position_probabilities(elmo, query.context.words, query.position).numpy()
+    probabilities = position_probabilities(elmo, query.context.words, query.position)
     order = np.argsort(-probabilities)
     assert [word for word, _ in found.candidates] == [VOCABULARY.words[index] for index in order[:7]]
     assert [value for _, value in found.candidates] == pytest.approx(probabilities[order[:7]].tolist())

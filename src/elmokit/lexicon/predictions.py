@@ -1,21 +1,21 @@
 """What a language model expects of a sentence: which words could stand for another, and how surprising each word is."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple, get_args
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence
-from elmokit.errors import CheckpointError, ConfigError
+from elmokit.errors import ConfigError
 from elmokit.lexicon.neighbors import check_k
 from elmokit.lexicon.settings import Direction
-from elmokit.model.softmax import Softmax
 from elmokit.text.brackets import BracketedWord, read_brackets
-from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary
+from elmokit.text.vocabulary import BOS, EOS, UNK
+
+Scores = NDArray[np.float64]
 
 
 class Substitute(NamedTuple):
@@ -71,18 +71,15 @@ def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, directio
     check_k(k)
     if isinstance(query, str):
         query = read_brackets(query, elmo.tokenizer)
-    _, vocabulary = _predictor(elmo)
     probabilities = position_probabilities(elmo, query.context.words, query.position, direction=direction)  # (V,)
-    best = probabilities.topk(min(k, len(vocabulary)))
-    candidates = [
-        Substitute(vocabulary.words[index], probability)
-        for index, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        if probability > 0
-    ]
+    vocabulary = elmo.vocabulary
+    assert vocabulary is not None
+    best = np.argsort(-probabilities, kind="stable")[:k]
+    candidates = [Substitute(vocabulary.words[i], float(probabilities[i])) for i in best if probabilities[i] > 0]
     if query.word not in vocabulary or query.word in (BOS, EOS, UNK):
         return Substitutes(query.word, None, None, tuple(candidates))
     own = probabilities[vocabulary.encode([query.word])[0]]
-    return Substitutes(query.word, int((probabilities > own).sum()) + 1, own.item(), tuple(candidates))
+    return Substitutes(query.word, int((probabilities > own).sum()) + 1, float(own), tuple(candidates))
 
 
 def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
@@ -90,11 +87,10 @@ def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
 
     The mean over the words and the bound of a direction is the base 2 logarithm of its perplexity.
     """
-    [words] = elmo.tokenize([sentence])
-    softmax, vocabulary = _predictor(elmo)
-    targets = torch.from_numpy(vocabulary.encode([BOS, *words, EOS])).to(elmo.device)  # (T + 2,)
-    directions = zip(_predictions(elmo, words), (targets[1:], targets[:-1]), strict=True)
-    forward, backward = ((softmax.log_likelihood(*one).double() / -log(2)).tolist() for one in directions)
+    [(words, *directions)] = elmo.log_likelihoods([sentence])
+    forward, backward = ((one.astype(np.float64) / -log(2)).tolist() for one in directions)
+    vocabulary = elmo.vocabulary
+    assert vocabulary is not None
     each = zip(words, forward, backward[1:], strict=False)
     return SentenceSurprisal(
         tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each),
@@ -103,35 +99,17 @@ def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
     )
 
 
-def position_probabilities(elmo: Elmo, words: Sequence[str], position: int, *, direction: Direction = "both") -> Tensor:
-    """The probability of every word of the vocabulary at one position of a sentence, (V,) in float64."""
+def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both") -> Scores:
+    """The probability of every word of the vocabulary at one position of a sentence, (V,)."""
     if direction not in get_args(Direction):
         raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
-    softmax, vocabulary = _predictor(elmo)
-    forward, backward = _predictions(elmo, words)
-    experts = {"forward": forward[position], "backward": backward[position + 1]}  # (P,) each
-    rows = torch.stack([expert for name, expert in experts.items() if direction in (name, "both")])  # (1 or 2, P)
-    scores = softmax.log_probabilities(rows).double().sum(dim=0).cpu()  # (V,)
-    specials = [word for word in (BOS, EOS, UNK) if word in vocabulary]
-    scores[torch.from_numpy(vocabulary.encode(specials))] = -torch.inf
-    return scores.softmax(dim=0)
-
-
-def _predictor(elmo: Elmo) -> tuple[Softmax, Vocabulary]:
-    softmax, vocabulary = elmo.language_model.softmax, elmo.vocabulary
-    if softmax is None or vocabulary is None:
-        raise CheckpointError(
-            f"{elmo.source}: the model has no softmax, so it cannot predict words: train one, or `elmokit finetune` it"
-        )
-    return softmax, vocabulary
-
-
-def _predictions(elmo: Elmo, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """What each direction puts out for the words and its bound, (T + 1, P) each.
-
-    Forward row k has read up to word k - 1 and predicts word k, the last row </S>. Backward row k has read down to
-    word k, or </S>, and predicts the one before it, the first row <S>.
-    """
-    top = elmo.run([[BOS, *words, EOS]], gradients=False)[-1]  # (T + 2, 2P)
-    forward, backward = top.chunk(2, dim=-1)
-    return forward[:-1], backward[1:]
+    _, forward, backward = elmo.predictions(sentence, positions=[position])
+    experts = {"forward": forward[0], "backward": backward[0]}  # (V,) each
+    chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
+    scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
+    vocabulary = elmo.vocabulary
+    assert vocabulary is not None
+    scores[vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
+    odds = np.exp(scores - scores.max())
+    probabilities: Scores = odds / odds.sum()
+    return probabilities

@@ -5,17 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from elmokit.elmo import Elmo
-from elmokit.errors import CheckpointError, DataError
-from elmokit.text.inputs import batch_by_tokens, in_chunks
+from elmokit.embedder import Sentence
+from elmokit.errors import DataError
 from elmokit.text.numbering import BOS_ID
-from elmokit.text.vocabulary import BOS, EOS
-
-BATCH_TOKENS = 4096
-CHUNK_TOKENS = 16 * BATCH_TOKENS
 
 
 @dataclass(frozen=True)
@@ -35,35 +30,18 @@ class Perplexity:
         return math.sqrt(self.forward * self.backward)
 
 
-def perplexity(elmo: Elmo, sentences: Iterable[list[str]]) -> Perplexity:
-    """The perplexity of tokenized sentences, in memory that does not grow with their number."""
-    if elmo.language_model.softmax is None or elmo.vocabulary is None:
-        raise CheckpointError(f"{elmo.source}: the model has no softmax, so it cannot predict words")
-    totals = np.zeros(4)
-    for chunk in in_chunks(sentences, CHUNK_TOKENS):
-        for batch in batch_by_tokens([len(tokens) + 2 for tokens in chunk], BATCH_TOKENS):
-            totals += _batch(elmo, [[BOS, *chunk[i], EOS] for i in batch])
-    forward, backward, targets, unknown = totals
+def perplexity(elmo: Elmo, sentences: Iterable[Sentence]) -> Perplexity:
+    """The perplexity of sentences, in memory that does not grow with their number."""
+    forward = backward = 0.0
+    targets = unknown = 0
+    for tokens, before, after in elmo.log_likelihoods(sentences):
+        forward += before.sum(dtype=np.float64)
+        backward += after.sum(dtype=np.float64)
+        targets += len(before)
+        unknown += sum(token not in (elmo.vocabulary or ()) for token in tokens)
     if not targets:
         raise DataError("there is no text to measure the perplexity of")
-    return Perplexity(math.exp(-forward / targets), math.exp(-backward / targets), int(targets), int(unknown))
-
-
-def _batch(elmo: Elmo, batch: list[list[str]]) -> NDArray[np.float64]:
-    """Log likelihood forward and backward, targets, unknown words."""
-    softmax, vocabulary = elmo.language_model.softmax, elmo.vocabulary
-    assert softmax is not None
-    assert vocabulary is not None
-    words = [word for tokens in batch for word in tokens]
-    ids = torch.from_numpy(vocabulary.encode(words)).to(elmo.device)  # (N,)
-    top = elmo.run(batch, gradients=False)[-1]  # (N, 2P)
-    first = torch.tensor([word is BOS for word in words], device=elmo.device)
-    within = ~first[1:]  # whether a token follows the one before it in its sentence
-    before, after = top[:-1, : elmo.config.projection][within], top[1:, elmo.config.projection :][within]
-    forward = softmax.log_likelihood(before, ids[1:][within]).double().sum().item()
-    backward = softmax.log_likelihood(after, ids[:-1][within]).double().sum().item()
-    unknown = sum(word not in vocabulary for word in words)
-    return np.array([forward, backward, int(within.sum()), unknown])
+    return Perplexity(math.exp(-forward / targets), math.exp(-backward / targets), targets, unknown)
 
 
 def sentences_of(ids: NDArray[np.int32], words: tuple[str, ...], *, tokens: int | None = None) -> Iterable[list[str]]:
