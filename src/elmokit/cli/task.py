@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 FLAT = Parameter(name="*")
 Folder = Annotated[Path, Parameter(name="DIR", help="The folder of the trained task.")]
 Flag = Annotated[bool, Parameter(negative="")]
-
 task = App(name="task", help="Learn from labelled data, on top of any vectors, and answer: tags, classes and more.")
 
 
@@ -137,8 +137,7 @@ def train(
     options |= {**inputs.given, **training.given, "settings": set_values({}, set_, example="hidden=300")}
     with watched(str(train)) as progress, _interrupted(output):
         train_task(name, train=train, dev=dev, folder=output, embedders=vectors.load(), progress=progress, **options)
-        reported = (output / "report.json").exists()  # senses have no epochs to report
-        if reported:
+        if reported := (output / "report.json").exists():  # senses have no epochs to report
             try:
                 write_plots(output)
             except MissingExtraError as error:
@@ -153,9 +152,8 @@ def _interrupted(output: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if (output / "task.json").exists():
-            print(
-                f"{output} holds all whole epochs: the same command with --resume goes on from there", file=sys.stderr
-            )
+            message = f"{output} holds all whole epochs: the same command with --resume goes on from there"
+            print(message, file=sys.stderr)
         raise
 
 
@@ -181,12 +179,9 @@ def evaluate(
     """
     predictor = vectors.load_task(folder)
     scores = predictor.evaluate(predictor.read(data))
-    if json:
-        print(json_format.dumps(scores))
-        return
     width = max(map(len, scores))
-    for name, score in scores.items():
-        print(f"{name:<{width}}  {score:.4f}")
+    table = "\n".join(f"{name:<{width}}  {score:.4f}" for name, score in scores.items())
+    print(json_format.dumps(scores) if json else table)
 
 
 @task.command
@@ -218,9 +213,8 @@ def predict(
     meaning = "auto" if split else lines
     for file in open_texts(sources or ("-",), lines=meaning, field=None, repeatable=False):
         name = f"{file.name}: {'line' if meaning == 'sentences' else 'sentence'}"
-        texts = (document.text for document in iter_documents([file]))
-        sentences = (sentence for text in texts for sentence in iter_sentences(text, split=meaning != "sentences"))
-        for answer in predictor.predict_stream(_examples(sentences, name), name=name):
+        texts = (iter_sentences(one.text, split=meaning != "sentences") for one in iter_documents([file]))
+        for answer in predictor.predict_stream(_examples(chain.from_iterable(texts), name), name=name):
             print(_as_line(shown(answer)), flush=True)
 
 

@@ -71,20 +71,16 @@ class Model(nn.Module):
         return [replace(item.example, label=self.labels[number]) for item, number in zip(items, best, strict=True)]
 
 
-def read(path: Path, settings: Settings) -> Iterator[LabelledText]:
+def read(path: Path, settings: Settings, *, phrases: bool = False) -> Iterator[LabelledText]:
     """Texts of PTB trees, JSONL, TREC or TSV."""
-    return _read(path, settings, phrases=False)
+    label, text = (None if name is None else str(name) for name in (settings.label, settings.text))
+    return read_labelled(path, label=label, text=text, fine=settings.fine, phrases=phrases)
 
 
 def read_train(path: Path, settings: Settings) -> Iterable[LabelledText]:
     """The same, or each phrase of PTB trees, once with each class that it has."""
-    examples = _read(path, settings, phrases=settings.phrases)
+    examples = read(path, settings, phrases=settings.phrases)
     return {(phrase.text, phrase.label): phrase for phrase in examples}.values() if settings.phrases else examples
-
-
-def _read(path: Path, settings: Settings, *, phrases: bool) -> Iterator[LabelledText]:
-    label, text = (None if name is None else str(name) for name in (settings.label, settings.text))
-    return read_labelled(path, label=label, text=text, fine=settings.fine, phrases=phrases)
 
 
 def prepare(example: LabelledText, tokenize: Tokenizer) -> Item:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -161,13 +162,10 @@ def _sentences(values: Mapping[str, Any], tokenize: Tokenizer) -> list[Tokens]:
         return [token_texts(text[start:end], tokenize) for start, end in split_sentences(text)]
     if sentences is None:
         return [parse_tokens(values, tokenize)]
-    if not isinstance(sentences, list) or not all(_is_sentence(sentence) for sentence in sentences):
-        raise DataError('"sentences" is expected to be a list of lists of strings')
-    return [tuple(sentence) for sentence in sentences]
-
-
-def _is_sentence(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(token, str) for token in value)
+    try:
+        return [tuple(sentence) for sentence in msgspec.convert(sentences, list[list[str]])]
+    except msgspec.ValidationError:
+        raise DataError('"sentences" is expected to be a list of lists of strings') from None
 
 
 TASK = Task(

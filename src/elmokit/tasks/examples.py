@@ -75,7 +75,6 @@ class Answer(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends."""
         return self.start + len(self.text)
 
 

@@ -69,7 +69,10 @@ def open_cache(
     `identity` tells the embedder from others, `name` is for messages. As much again of the disk is left free.
     """
     distinct = list(dict.fromkeys(sentences))
-    path = folder / f"{_digest(distinct, identity, dtype)}.{dtype}"
+    hashed = blake2b(repr((identity, dtype)).encode(), digest_size=16)
+    for sentence in distinct:
+        hashed.update(repr(sentence).encode("utf-8", "surrogatepass"))
+    path = folder / f"{hashed.hexdigest()}.{dtype}"
     tokens = sum(map(len, distinct))
     size = tokens * embedder.layer_count * embedder.width * np.dtype(dtype).itemsize
     with writing(path):
@@ -83,13 +86,6 @@ def open_cache(
             folder.mkdir(parents=True, exist_ok=True)
             _write_layers(path, embedder, distinct, dtype, progress)
         return LayerCache(path, embedder, distinct, dtype=dtype)
-
-
-def _digest(sentences: Iterable[Tokens], identity: str, dtype: str) -> str:
-    hashed = blake2b(repr((identity, dtype)).encode(), digest_size=16)
-    for sentence in sentences:
-        hashed.update(repr(sentence).encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
 
 
 def _write_layers(path: Path, embedder: Embedder, sentences: list[Tokens], dtype: str, progress: Progress) -> None:
@@ -122,9 +118,8 @@ class FrozenSource(nn.Module):
         self.embedder = embedder
         self.cache: LayerCache | None = None
         mixed = embedder.layer_count > 1 and settings.mix != "apart"
-        options = _mix_options(embedder, settings)
-        count = _mix_count(settings) if mixed else 0
-        self.mixes = nn.ModuleList(ScalarMix(embedder.layer_count, **options) for _ in range(count))
+        count, options = _mix_options(embedder, settings)
+        self.mixes = nn.ModuleList(ScalarMix(embedder.layer_count, **options) for _ in range(count if mixed else 0))
         self.parts = (1 if mixed else embedder.layer_count, embedder.width)
 
     def forward(self, sentences: Sequence[Tokens]) -> list[Tensor]:
@@ -151,8 +146,9 @@ class TunedSource(nn.Module):
             raise ConfigError("layers that stand side by side, mix 'apart', are for frozen models: trainable 'mix'")
         if not isinstance(embedder, Elmo):
             raise ConfigError(f"of all embedders only an ELMo model can learn itself, not a {type(embedder).__name__}")
-        options: dict[str, Any] = {"mixes": _mix_count(settings), "dropout": 0.0, "trainable": settings.trainable}
-        self.layer = ElmoEmbedding(deepcopy(embedder), **options, **_mix_options(embedder, settings))
+        count, options = _mix_options(embedder, settings)
+        options |= {"mixes": count, "dropout": 0.0, "trainable": settings.trainable}
+        self.layer = ElmoEmbedding(deepcopy(embedder), **options)
         self.parts = (1, embedder.width)
         self.trainable = settings.trainable
 
@@ -248,11 +244,8 @@ class InputLayer(nn.Module):
                 yield number, place, mix
 
 
-def _mix_count(settings: InputSettings) -> int:
-    return 2 if settings.output_mix else 1
-
-
-def _mix_options(embedder: Embedder, settings: InputSettings) -> dict[str, Any]:
-    count = embedder.layer_count
-    fixed = [1 / count] * count if settings.mix == "average" else None
-    return {"kind": "last" if settings.mix == "last" else "learned", "fixed": fixed}
+def _mix_options(embedder: Embedder, settings: InputSettings) -> tuple[int, dict[str, Any]]:
+    """How many mixes, and what they are made with."""
+    layers = embedder.layer_count
+    fixed = [1 / layers] * layers if settings.mix == "average" else None
+    return 1 + settings.output_mix, {"kind": "last" if settings.mix == "last" else "learned", "fixed": fixed}

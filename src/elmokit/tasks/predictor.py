@@ -39,19 +39,10 @@ CHUNK = 256  # examples of a stream that are answered together, at most
 class Predictor:
     """A trained task that answers, by a model whose `predict` takes items: a Network, or SenseCentroids."""
 
-    def __init__(
-        self,
-        task: Task,
-        model: Any,
-        config: Any,
-        *,
-        settings: Any = None,
-        labels: Sequence[str] = (),
-        tokenizer: TokenizerName = "words",
-    ) -> None:
+    def __init__(self, task: Task, model: Any, config: Any) -> None:
         self.task, self.model, self.config = task, model, config
-        self.settings, self.labels = settings, labels
-        self.tokenize = get_tokenizer(tokenizer)
+        self.settings = task.settings_from(config.settings)
+        self.tokenize = get_tokenizer(config.tokenizer)
 
     def predict(self, examples: Iterable[Any]) -> list[Any]:
         """The answers, as examples: of texts, lists of tokens, objects such as {"tokens": […]}, or of examples."""
@@ -78,7 +69,7 @@ class Predictor:
     def evaluate(self, examples: Iterable[Any]) -> Scores:
         """How good the answers to labelled examples are."""
         gold = list(examples)
-        self.task.check_labels(gold, self.labels)
+        self.task.check_labels(gold, self.config.labels)
         return self.task.score(gold, self.model.predict([self.task.prepare(one, self.tokenize) for one in gold]))
 
     def _item(self, name: str, example: Any) -> Item:
@@ -140,17 +131,11 @@ def new_network(task: Task, config: TaskConfig, embedders: Sequence[Embedder]) -
     return Network(inputs, task.model(task.settings_from(config.settings), config.labels, inputs.widths))
 
 
-def network_predictor(task: Task, config: TaskConfig, network: Network) -> Predictor:
-    """The network as what answers."""
-    settings = task.settings_from(config.settings)
-    return Predictor(task, network, config, settings=settings, labels=config.labels, tokenizer=config.tokenizer)
-
-
 def load_network(task: Task, folder: Path, config: TaskConfig, embedders: Sequence[Embedder]) -> Predictor:
     """What was trained in epochs."""
     network = new_network(task, config, embedders)
     load_weights(network, folder)
-    return network_predictor(task, config, network)
+    return Predictor(task, network, config)
 
 
 def load_weights(network: Network, folder: Path) -> None:

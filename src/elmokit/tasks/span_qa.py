@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,13 +37,6 @@ class Settings(EncoderSettings):
         super().__post_init__()
         if self.longest < 1:
             raise ConfigError(f"longest is {self.longest}: an answer has at least 1 token")
-
-
-class ContextTokens(NamedTuple):
-    """The tokens of a context with their indices in it, and which of them are the gold answers."""
-
-    tokens: tuple[Token, ...]
-    spans: tuple[Span, ...]
 
 
 class AttentionFlow(nn.Module):
@@ -104,13 +97,13 @@ class Model(nn.Module):
     def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
         """The mean negative log likelihood of finding any of the gold answers."""
         rows = zip(*self.pointers(inputs), items, strict=True)
-        return -torch.stack([_log_likelihood(start, end, item.extra.spans) for start, end, item in rows]).mean()
+        return -torch.stack([_log_likelihood(start, end, item.extra[1]) for start, end, item in rows]).mean()
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[Question]:
         """The questions with the likeliest answer; none from an empty context."""
         spans = best_spans(*self.pointers(inputs), longest=self.longest)
         return [
-            replace(item.example, answers=_answers(item.example.context, item.extra.tokens, span))
+            replace(item.example, answers=_answers(item.example.context, item.extra[0], span))
             for item, span in zip(items, spans, strict=True)
         ]
 
@@ -146,13 +139,13 @@ def _answers(context: str, tokens: Sequence[Token], span: Span) -> tuple[Answer,
 
 
 def prepare(example: Question, tokenize: Tokenizer) -> Item:
-    """Context and question in tokens, and those of the answers."""
+    """Context and question in tokens; beside them the former with their indices, and the spans of the answers."""
     tokens, context = _context_tokens(example.context, tokenize)
     found = (covered(tokens, answer.start, answer.end) for answer in example.answers)
     spans = tuple(dict.fromkeys(span for span in found if span.start < span.end))
     if example.answers and not spans:
         raise example.place.error("none of its answers has a token of the context")
-    return Item(example, (context, token_texts(example.question, tokenize)), ContextTokens(tokens, spans))
+    return Item(example, (context, token_texts(example.question, tokenize)), (tokens, spans))
 
 
 @lru_cache(maxsize=1)

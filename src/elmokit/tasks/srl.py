@@ -91,7 +91,11 @@ class Model(nn.Module):
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[RoleSentence]:
         found = (self.finder(inputs.vectors)[..., 0] > 0) & inputs.mask  # (S, T)
-        runs = [(row, token) for row, item in enumerate(items) for token in _predicates(item, found[row])]
+        runs = [
+            (row, token)
+            for row, item in enumerate(items)
+            for token in [frame.predicate for frame in item.example.frames] or found[row].nonzero()[:, 0].tolist()
+        ]
         frames: list[list[Frame]] = [[] for _ in items]
         step = max(1, TOKENS_AT_A_TIME // inputs.mask.shape[1])
         for first in range(0, len(runs), step):
@@ -111,12 +115,6 @@ class Model(nn.Module):
         parts = zip(scores.split(DECODED_AT_A_TIME), inputs.mask[rows].split(DECODED_AT_A_TIME), strict=True)
         found = chain.from_iterable(self.rules.decode(*part) for part in parts)
         return [[self.tags[number] for number in run] for run in found]
-
-
-def _predicates(item: Item, found: Tensor) -> list[int]:
-    """Those that are given, or else those that were found."""
-    given = [frame.predicate for frame in item.example.frames]
-    return given or found.nonzero()[:, 0].tolist()
 
 
 def labels(example: RoleSentence) -> Iterator[tuple[str, Place]]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -60,21 +60,6 @@ class Widths(NamedTuple):
     """The layers of each embedder that stand side by side in D, and the width of one of them."""
 
 
-class TaskModel(Protocol):
-    """A torch module that learns from items and answers them."""
-
-    def loss(self, inputs: Inputs, items: Sequence[Item]) -> "Tensor":
-        """The mean loss of a batch, a single number."""
-
-    def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[Any]:
-        """For each item its example, with the model's answer where the gold one stood."""
-
-
-def no_labels(example: Any) -> tuple[()]:  # noqa: ARG001
-    """Of a task that has no set of labels."""
-    return ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """All that is particular to a task."""
@@ -91,8 +76,12 @@ class Task:
     score: Callable[[Sequence[Any], Sequence[Any]], Scores]
     """How good predictions are, given gold ones first, from 0 to 1 each; training looks at the first score."""
     model: Callable[[Any, Sequence[str], Widths], Any] | None = None
-    """Makes a TaskModel from the settings, the labels of the training data and the widths of its inputs."""
-    labels: Callable[[Any], Iterable[tuple[str, Place]]] = no_labels
+    """Makes a torch module from the settings, the labels of the training data and the widths of its inputs.
+
+    Of Inputs and a sequence of items, its `loss` is the mean of a batch, a single number, and its `predict` a list of
+    the examples, with the model's answers where the gold ones stood.
+    """
+    labels: Callable[[Any], Iterable[tuple[str, Place]]] = lambda _: ()
     """Every label of a gold answer and where it stands."""
     read_train: Callable[[Path, Any], Iterable[Any]] | None = None
     """Where a task can learn from other examples of a file than those that `read` gives."""

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import torch
 
-from elmokit.config import TokenizerName
 from elmokit.elmo import Elmo
 from elmokit.elmo import load as load_model
 from elmokit.embedder import Embedder
@@ -22,7 +21,7 @@ from elmokit.progress import SILENCE, Progress
 from elmokit.tasks.embedders import COPIES, identify, write_copies
 from elmokit.tasks.inputs import open_cache
 from elmokit.tasks.loop import TaskTraining
-from elmokit.tasks.predictor import CONFIG, Network, Predictor, TaskConfig, load_weights, network_predictor, new_network
+from elmokit.tasks.predictor import CONFIG, Network, Predictor, TaskConfig, load_weights, new_network
 from elmokit.tasks.registry import get_task, read_config
 from elmokit.tasks.settings import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, FitSettings, InputSettings
 from elmokit.tasks.task import Item, Task, Tokens, checked
@@ -75,7 +74,8 @@ def train(
     held_out = list(task.read(_path(dev), chosen.settings))  # what is wrong with it is told before hours of learning
     named = _named(embedders)
     if "tokenizer" not in options:
-        chosen = replace(chosen, tokenizer=_own_tokenizer(named))
+        own = (one.config.tokenizer for one in named.values() if isinstance(one, Elmo))
+        chosen = replace(chosen, tokenizer=next(own, "words"))
     return fit(name, examples, held_out, named, folder, chosen, progress=progress)
 
 
@@ -145,7 +145,7 @@ def learn_in_epochs(
         for source in network.inputs.cacheable().values():
             source.cache = None
         shutil.rmtree(folder / CACHE, ignore_errors=True)
-    return network_predictor(task, config, network)
+    return Predictor(task, network, config)
 
 
 def _sampled(examples: Sequence[Any], share: float, seed: int) -> list[Any]:
@@ -229,7 +229,3 @@ def _named(embedders: Embedders) -> dict[str, Embedder]:
 
 def _path(source: Source) -> Path:
     return Path(source).expanduser()
-
-
-def _own_tokenizer(embedders: Mapping[str, Embedder]) -> TokenizerName:
-    return next((one.config.tokenizer for one in embedders.values() if isinstance(one, Elmo)), "words")

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -62,9 +62,10 @@ class SenseConfig(msgspec.Struct, frozen=True, kw_only=True, tag_field="format",
     """Their examples."""
     prior: float = 0.0
 
-    @property
-    def task(self) -> str:
-        return TASK.name
+    task: ClassVar = "wsd"
+    settings: ClassVar[dict[str, Any]] = {}
+    labels: ClassVar[tuple[str, ...]] = ()
+    tokenizer: ClassVar = "words"
 
     @property
     def embedders(self) -> tuple[EmbedderId, ...]:
@@ -188,8 +189,13 @@ def learn(
 
 def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> Predictor:
     """The centroids in a folder."""
-    [embedder] = embedders
-    centroids = _read_centroids(folder / WEIGHTS)
+    [embedder], path = embedders, folder / WEIGHTS
+    try:
+        centroids: Vectors = load_file(path)["centroids"]
+    except (OSError, SafetensorError, KeyError) as error:
+        raise CheckpointError(f"{path}: cannot be read as the centroids of senses: {error}. Is it complete?") from None
+    if centroids.dtype != np.float32 or not np.isfinite(centroids).all():
+        raise CheckpointError(f"{path}: not all numbers of the centroids are finite and of 32 bits")
     if centroids.shape != (len(config.keys), embedder.width) or len(config.counts) != len(config.keys):
         raise CheckpointError(
             f"{folder}: centroids are {centroids.shape}, expected {len(config.keys)} senses of width {embedder.width}"
@@ -253,16 +259,6 @@ def _units(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     units: Vectors = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return units
-
-
-def _read_centroids(path: Path) -> Vectors:
-    try:
-        centroids: Vectors = load_file(path)["centroids"]
-    except (OSError, SafetensorError, KeyError) as error:
-        raise CheckpointError(f"{path}: cannot be read as the centroids of senses: {error}. Is it complete?") from None
-    if centroids.dtype != np.float32 or not np.isfinite(centroids).all():
-        raise CheckpointError(f"{path}: not all numbers of the centroids are finite and of 32 bits")
-    return centroids
 
 
 def read(path: Path) -> Iterator[SenseSentence]:

@@ -22,7 +22,12 @@ def read_trees(path: Path, *, phrases: bool = False) -> Iterator[LabelledText]:
     The sentences with the labels of their roots, or all phrases with theirs; brackets are written out.
     """
     lines = read_lines(path, blank=False)
-    examples = (example for line in lines for example in _examples(line, phrases=phrases))
+    parsed = ((*_parse(line), line.place) for line in lines)
+    examples = (
+        LabelledText(tokens[start:end], label, place)
+        for tokens, nodes, place in parsed
+        for start, end, label in (nodes if phrases else nodes[-1:])
+    )
     return at_least_one(examples, path, "a tree a line: (3 (2 It) (4 works))")
 
 
@@ -48,12 +53,6 @@ def read_spans(cells: Sequence[str], places: Sequence[Place]) -> tuple[LabelledS
     return tuple(spans)
 
 
-def _examples(line: Line, *, phrases: bool) -> Iterator[LabelledText]:
-    tokens, nodes = _parse(line)
-    for start, end, label in nodes if phrases else nodes[-1:]:
-        yield LabelledText(tokens[start:end], label, line.place)
-
-
 def _parse(line: Line) -> tuple[tuple[str, ...], list[LabelledSpan]]:
     """The leaves, and the nodes in the order in which they are closed: the root is the last."""
     tokens: list[str] = []
@@ -64,7 +63,10 @@ def _parse(line: Line) -> tuple[tuple[str, ...], list[LabelledSpan]]:
         if nodes and not opened:
             raise line.place.error(f"unbalanced brackets: the tree ends before {piece!r}")
         if piece.startswith("("):
-            opened.append((len(tokens), _label(piece, line)))
+            label = piece[1:]
+            if not label or "(" in label or ")" in label:
+                raise line.place.error(f"found {piece!r}: expected a bracket and a label, '(3'")
+            opened.append((len(tokens), label))
             expects_leaf = True
             continue
         leaf = piece.rstrip(")")
@@ -80,10 +82,3 @@ def _parse(line: Line) -> tuple[tuple[str, ...], list[LabelledSpan]]:
     if opened or not nodes:
         raise line.place.error(f"unbalanced brackets: {len(opened)} not closed at the end of the line")
     return tuple(tokens), nodes
-
-
-def _label(piece: str, line: Line) -> str:
-    label = piece[1:]
-    if not label or "(" in label or ")" in label:
-        raise line.place.error(f"found {piece!r}: expected a bracket and a label, '(3'")
-    return label

@@ -39,14 +39,6 @@ class WordRow(NamedTuple):
     place: Place
 
 
-class DocumentRows(NamedTuple):
-    """What stands between `#begin document` and `#end document`: a document, or a part of one."""
-
-    name: str
-    sentences: list[list[WordRow]]
-    place: Place
-
-
 def read_columns(path: Path, *, column: int = -1, words: int = 0) -> Iterator[TaggedSentence]:
     """The sentences with the tags of one column; columns count from 0, or from -1 backwards."""
     expected = "a word and its tag a line, in columns, and a blank line after each sentence"
@@ -55,7 +47,8 @@ def read_columns(path: Path, *, column: int = -1, words: int = 0) -> Iterator[Ta
 
 def _tagged(path: Path, column: int, words: int) -> Iterator[TaggedSentence]:
     width = None
-    for block in blocks(_without_document_starts(path)):
+    lines = (line._replace(text="") if _is_document_start(line) else line for line in read_lines(path))
+    for block in blocks(lines):
         rows = [fields(line) for line in block]
         width = width or len(rows[0])
         for line, row in zip(block, rows, strict=True):
@@ -64,10 +57,8 @@ def _tagged(path: Path, column: int, words: int) -> Iterator[TaggedSentence]:
         yield TaggedSentence(tokens, tags, str(path), tuple(line.place.line for line in block))
 
 
-def _without_document_starts(path: Path) -> Iterator[Line]:
-    for line in read_lines(path):
-        starts = line.text.startswith(DOCUMENT_START) and fields(line)[0] == DOCUMENT_START
-        yield line._replace(text="") if starts else line
+def _is_document_start(line: Line) -> bool:
+    return line.text.startswith(DOCUMENT_START) and fields(line)[0] == DOCUMENT_START
 
 
 def _check_columns(line: Line, row: list[str], width: int, asked: tuple[int, ...]) -> None:
@@ -120,14 +111,12 @@ def read_roles(path: Path) -> Iterator[RoleSentence]:
 
 
 def _roles_2012(path: Path) -> Iterator[RoleSentence]:
-    for document in _documents(path):
-        for rows in document.sentences:
-            for row in rows:
-                # Roles are written with a star, coreference never is: a column is missing.
-                if "*" in row.cells[COREFERENCE]:
-                    found = row.cells[COREFERENCE]
-                    raise row.place.error(f"found {found!r} in the last column: expected coreference after the roles")
-            yield _role_sentence(rows, word=WORD, first=FIRST_ROLES, last=-1)
+    for rows in chain.from_iterable(sentences for _, sentences, _ in _documents(path)):
+        for row in rows:
+            # Roles are written with a star, coreference never is: a column is missing.
+            if "*" in (found := row.cells[COREFERENCE]):
+                raise row.place.error(f"found {found!r} in the last column: expected coreference after the roles")
+        yield _role_sentence(rows, word=WORD, first=FIRST_ROLES, last=-1)
 
 
 def _roles_2005(path: Path) -> Iterator[RoleSentence]:
@@ -182,14 +171,17 @@ def read_coreference(path: Path) -> Iterator[CoreferenceDocument]:
 
     In the last column (1 opens a mention of cluster 1, and 1) closes it.
     """
-    documents = (_coreference_document(rows) for file in _conll_files(path) for rows in _documents(file))
+    documents = (
+        CoreferenceDocument(
+            name,
+            tuple(tuple(unescape(row.cells[WORD]) for row in rows) for rows in sentences),
+            _clusters(chain.from_iterable(sentences)),
+            place,
+        )
+        for file in _conll_files(path)
+        for name, sentences, place in _documents(file)
+    )
     return at_least_one(documents, path, "documents in the columns of CoNLL-2012")
-
-
-def _coreference_document(document: DocumentRows) -> CoreferenceDocument:
-    sentences = tuple(tuple(unescape(row.cells[WORD]) for row in rows) for rows in document.sentences)
-    clusters = _clusters(row for rows in document.sentences for row in rows)
-    return CoreferenceDocument(document.name, sentences, clusters, document.place)
 
 
 def _clusters(rows: Iterable[WordRow]) -> tuple[tuple[Span, ...], ...]:
@@ -239,33 +231,29 @@ def _is_conll2012(path: Path) -> bool:
     return first is not None and _BEGIN.fullmatch(first.text) is not None
 
 
-def _documents(path: Path) -> Iterator[DocumentRows]:
-    """The documents of a file of CoNLL-2012, one at a time."""
-    document: DocumentRows | None = None
+def _documents(path: Path) -> Iterator[tuple[str, list[list[WordRow]], Place]]:
+    """The documents of a file of CoNLL-2012, or parts of them: their names, sentences, and where each begins."""
+    begun: tuple[str, Place] | None = None
+    sentences: list[list[WordRow]] = []
     for line in read_lines(path):
         if found := _BEGIN.fullmatch(line.text):
-            if document:
-                raise line.place.error(f"a document begins: expected '#end document' for that of {document.place}")
+            if begun:
+                raise line.place.error(f"a document begins: expected '#end document' for that of {begun[1]}")
             part = int(found["part"] or 0)
-            document = DocumentRows(f"{found['name']}, part {part}" if part else found["name"], [[]], line.place)
-        elif document is None:
+            begun, sentences = (f"{found['name']}, part {part}" if part else found["name"], line.place), [[]]
+        elif begun is None:
             if line.text.strip():
                 raise line.place.error(f"found {line.text[:60]!r}: expected '#begin document (name); part 000'")
         elif line.text.startswith("#end document"):
-            yield document._replace(sentences=[sentence for sentence in document.sentences if sentence])
-            document = None
+            yield begun[0], [sentence for sentence in sentences if sentence], begun[1]
+            begun = None
+        elif not line.text.strip():
+            sentences.append([])
         else:
-            _add_row(line, document.sentences)
-    if document:
-        raise document.place.error("the document does not end: expected '#end document' before the end of the file")
-
-
-def _add_row(line: Line, sentences: list[list[WordRow]]) -> None:
-    if not line.text.strip():
-        sentences.append([])
-        return
-    row = WordRow(fields(line), line.place)
-    width = len(sentences[-1][0].cells) if sentences[-1] else max(len(row.cells), FEWEST_COLUMNS)
-    if len(row.cells) != width:
-        raise line.place.error(f"found {len(row.cells)} columns: expected {width}")
-    sentences[-1].append(row)
+            row = WordRow(fields(line), line.place)
+            width = len(sentences[-1][0].cells) if sentences[-1] else max(len(row.cells), FEWEST_COLUMNS)
+            if len(row.cells) != width:
+                raise line.place.error(f"found {len(row.cells)} columns: expected {width}")
+            sentences[-1].append(row)
+    if begun:
+        raise begun[1].error("the document does not end: expected '#end document' before the end of the file")
