@@ -52,8 +52,7 @@ class Block(NamedTuple):
 
     start: int
     content: bytes
-    total: int | None
-    """The size of the whole, if the server told it."""
+    total: int | None  # the size of the whole, if the server tells it
 
 
 def local_path(source: str | Path) -> Path:

@@ -72,11 +72,6 @@ def same_linear(theirs: str, ours: str) -> list[Row]:
     return [same(f"{theirs}.{part}", f"{ours}.{part}") for part in ("weight", "bias")]
 
 
-def same_convolutions(count: int, theirs: str) -> list[Row]:
-    """The filters as torch has them on both sides."""
-    return [row for i in range(count) for row in same_linear(f"{theirs}{i}", f"{CNN}.convolutions.{i}")]
-
-
 def transposed(theirs: str, ours: str) -> Row:
     """A matrix that multiplies from the other side."""
     return one(theirs, ours, Tensor.t, Tensor.t)
@@ -133,13 +128,16 @@ def torch_cell_rows(config: ModelConfig, prefix: str = "") -> list[Row]:
     return rows
 
 
-def torch_highway_rows(count: int, prefix: str) -> list[Row]:
-    """The highways as AllenNLP's `Highway` names them: both matrices as one, and a gate that carries."""
+def torch_token_rows(config: ModelConfig, convolutions: str, highways: str, projection: str) -> list[Row]:
+    """The rest of what reads characters, as AllenNLP's modules lay it out: a highway has both matrices as one."""
     rows = []
-    for i, part in product(range(count), ("weight", "bias")):
-        ours = (f"{CNN}.highways.{i}.gate.{part}", f"{CNN}.highways.{i}.transform.{part}")
-        rows.append(Row((f"{prefix}_layers.{i}.{part}",), ours, _highway_to_ours, _highway_to_theirs))
-    return rows
+    if config.characters is not None:
+        for i in range(len(config.characters.filters)):
+            rows += same_linear(f"{convolutions}{i}", f"{CNN}.convolutions.{i}")
+        for i, part in product(range(config.characters.highways), ("weight", "bias")):
+            ours = (f"{CNN}.highways.{i}.gate.{part}", f"{CNN}.highways.{i}.transform.{part}")
+            rows.append(Row((f"{highways}{i}.{part}",), ours, _highway_to_ours, _highway_to_theirs))
+    return rows + (same_linear(projection, PROJECTION) if config.token_features != config.projection else [])
 
 
 def joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
