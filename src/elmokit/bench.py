@@ -16,7 +16,8 @@ from typing import Literal, NamedTuple
 import torch
 
 from elmokit.checkpoints import write_checkpoint
-from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
+from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.checkpoints.tables import weight_shapes
 from elmokit.config import CharacterConfig, ModelConfig
 from elmokit.elmo import Elmo, load
 from elmokit.errors import DataError, ElmoError

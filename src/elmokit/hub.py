@@ -22,7 +22,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 import msgspec
 
-from elmokit.checkpoints import bundled_path
+from elmokit.bundled import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
 from elmokit.files import replace_file, replacing, writing
 

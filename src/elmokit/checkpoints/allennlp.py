@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from elmokit.checkpoints import tables
+import elmokit.checkpoints.tables as tables
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.options import CharCnnOptions, EmbeddingOptions, LstmOptions, Options, read_options, to_config
 from elmokit.checkpoints.torch_files import as_float, read_state

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from torch import Tensor
 
-from elmokit.checkpoints import tables
+import elmokit.checkpoints.tables as tables
 from elmokit.checkpoints.checkpoint import Checkpoint, read_description
 from elmokit.checkpoints.torch_files import as_float, read_state
 from elmokit.config import CharacterConfig, Filters, ModelConfig, WordConfig

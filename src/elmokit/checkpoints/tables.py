@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Shapes, check_shapes, weight_shapes
 from elmokit.config import ModelConfig
+from elmokit.errors import CheckpointError
+from elmokit.model.language_model import LanguageModel
 
 CNN = "tokens.characters"
 CHARACTERS = f"{CNN}.embedding.weight"
@@ -18,10 +19,32 @@ WORDS = "tokens.words.weight"
 PROJECTION = "tokens.projection"
 DIRECTIONS = ("forward", "backward")
 OUR_GATES, TENSORFLOW_GATES, TORCH_GATES = "ifog", "igfo", "ifgo"  # g is the candidate, which TensorFlow calls j
-
-
+Shapes = Mapping[str, tuple[int, ...]]
 Read = Callable[[str, Any], Tensor]
 """Gives a weight by its name and what was found of it, which has a `shape`."""
+
+
+def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every weight that a model of this config has."""
+    with torch.device("meta"):
+        return {name: tuple(weight.shape) for name, weight in LanguageModel(config).weights().items()}
+
+
+def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: str | Path) -> None:
+    """Raise a CheckpointError that lists every weight missing, left over or of another shape."""
+    problems = [f"'{name}' is missing" for name in expected if name not in found]
+    problems += [f"'{name}' is not expected" for name in found if name not in expected]
+    problems += [
+        f"'{name}' is {_sizes(found[name])}, expected {_sizes(shape)}"
+        for name, shape in expected.items()
+        if name in found and found[name] != shape
+    ]
+    if problems:
+        raise CheckpointError(f"{path} does not match {described_by}: {'; '.join(problems)}. Is it from another model?")
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "a single number"
 
 
 class Row(NamedTuple):
