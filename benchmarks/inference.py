@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 from contest import Contestant, ratio_row
 
-from elmokit.bench import SIZES, make_workload, write_random_model
-from elmokit.cli.bench import HEADER, row
+from elmokit.bench import HEADER, SIZES, make_workload, write_random_model
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parent / ".benchmarks"
@@ -70,7 +69,7 @@ def contest(size, folder, tokens, args) -> None:
                 print(f"{size}: {one.name}, round {number + 1}", file=sys.stderr)
                 one.run_once()
         for one in (*ours, *peers):
-            print(re.sub("nan( MB|%)?", "", row(size, one.name, one.figures(), tokens)))
+            print(re.sub("nan( MB|%)?", "", one.figures().row(size, one.name, tokens)))
         for peer in peers:
             for one in ours:
                 print(ratio_row(size, one, peer))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import elmokit
-from elmokit.checkpoints import BUNDLED, bundled_names
+from elmokit.bundled import FOLDER, bundled_names
 from elmokit.errors import CheckpointError
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.predictions import surprisal
@@ -34,10 +34,10 @@ def test_names():
 @pytest.mark.parametrize("name", NAMES)
 class TestEach:
     def test_size(self, name):
-        assert sum(path.stat().st_size for path in (BUNDLED / name).iterdir()) <= 25e6
+        assert sum(path.stat().st_size for path in (FOLDER / name).iterdir()) <= 25e6
 
     def test_card(self, name):
-        card = (BUNDLED / name / "README.md").read_text(encoding="utf-8")
+        card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
         for part in ("Corpus", "Licence", "Command", "Perplexity", "Layers", "Intended use", "Limits"):
             assert f"\n## {part}\n" in card or f"| {part} |" in card, part
 

@@ -10,7 +10,7 @@ from conftest import CASES, GOLDEN, GOLDEN_SENTENCES, random_checkpoint
 
 import elmokit
 from elmokit.checkpoints import read_checkpoint
-from elmokit.checkpoints.checkpoint import weight_shapes
+from elmokit.checkpoints.tables import weight_shapes
 from elmokit.config import CharacterConfig, ModelConfig, WordConfig
 from elmokit.model.bilm import pack
 from elmokit.model.recurrent import RecurrentLayer

@@ -10,12 +10,14 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from pydoc_data.topics import topics
+from statistics import median, quantiles
 from typing import Literal, NamedTuple
 
 import torch
 
 from elmokit.checkpoints import write_checkpoint
-from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
+from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.checkpoints.tables import weight_shapes
 from elmokit.config import CharacterConfig, ModelConfig
 from elmokit.elmo import Elmo, load
 from elmokit.errors import DataError, ElmoError
@@ -30,6 +32,10 @@ LATENCY_TOKENS = LATENCY_SENTENCES = 20
 GEMM_ROWS, LSTM_STEPS, REPEATS = 256, 8, 3
 
 
+HEADER = (
+    "| model | who | tokens/s | words known | one 20-token sentence | 95% within | peak memory | LSTM / GEMM |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
 Sentences = list[list[str]]
 
 
@@ -39,6 +45,14 @@ class Figures(NamedTuple):
     rounds: list[tuple[float, float, list[float]]]
     megabytes: float
     lstm_share: float
+
+    def row(self, model: str, name: str, tokens: int) -> str:
+        """A line of the table."""
+        cold, warm, alone = zip(*self.rounds, strict=True)
+        milliseconds = [1000 * seconds for part in alone for seconds in part]
+        speeds = f"{tokens / min(cold):,.0f} | {tokens / min(warm):,.0f}"
+        latency = f"{median(milliseconds):.0f} ms | {quantiles(milliseconds, n=20)[-1]:.0f} ms"
+        return f"| {model} | {name} | {speeds} | {latency} | {self.megabytes:,.0f} MB | {self.lstm_share:.0%} |"
 
 
 def make_workload(text: Path | None, count: int) -> tuple[Sentences, Sentences]:

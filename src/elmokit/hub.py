@@ -22,7 +22,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 import msgspec
 
-from elmokit.checkpoints import bundled_path
+from elmokit.bundled import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
 from elmokit.files import replace_file, replacing, writing
 
@@ -52,8 +52,7 @@ class Block(NamedTuple):
 
     start: int
     content: bytes
-    total: int | None
-    """The size of the whole, if the server told it."""
+    total: int | None  # the size of the whole, if the server tells it
 
 
 def local_path(source: str | Path) -> Path:

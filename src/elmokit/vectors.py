@@ -14,6 +14,7 @@ import json
 import struct
 import zipfile
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -190,11 +191,9 @@ class ParquetWriter:
 
     def __init__(self, path: Path) -> None:
         self.pyarrow, self.parquet = _pyarrow()
-        self.path, self.rows, self.sentences = path, self._no_rows(), 0
+        self.path, self.sentences = path, 0
+        self.rows: defaultdict[str, list[Any]] = defaultdict(list)
         self.file: Any = None
-
-    def _no_rows(self) -> dict[str, list[Any]]:
-        return {"sentence": [], "position": [], "token": [], "vectors": []}
 
     def write(self, number: int, sentence: Embedded) -> None:
         count = len(sentence.tokens)
@@ -209,18 +208,15 @@ class ParquetWriter:
     def _write_group(self) -> None:
         types = {"sentence": self.pyarrow.int64(), "position": self.pyarrow.int32(), "token": self.pyarrow.string()}
         columns = {name: self.pyarrow.array(self.rows[name], kind) for name, kind in types.items()}
-        vectors = (
-            np.concatenate(self.rows["vectors"], axis=-2) if self.rows["vectors"] else np.zeros((0, 1), np.float32)
-        )
+        vectors = np.concatenate(self.rows["vectors"] or [np.zeros((0, 1), np.float32)], axis=-2)
         layers = {"vector": vectors} if vectors.ndim == 2 else {f"layer_{i}": layer for i, layer in enumerate(vectors)}
         fixed = self.pyarrow.FixedSizeListArray.from_arrays
-        table = self.pyarrow.table(
-            columns | {name: fixed(layer.ravel(), layer.shape[-1]) for name, layer in layers.items()},
-        )
+        columns |= {name: fixed(layer.ravel(), layer.shape[-1]) for name, layer in layers.items()}
+        table = self.pyarrow.table(columns)
         if self.file is None:
             self.file = self.parquet.ParquetWriter(self.path, table.schema)
         self.file.write_table(table)
-        self.rows = self._no_rows()
+        self.rows.clear()
 
     def finish(self) -> None:
         """Write what is left, and how many sentences there were: empty ones have no rows."""

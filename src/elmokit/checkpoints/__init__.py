@@ -5,6 +5,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
+from elmokit.bundled import bundled_names
 from elmokit.checkpoints import allenai, allennlp, bilm_tf, manylangs, native
 from elmokit.checkpoints.archives import is_archive, unpacked
 from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat
@@ -13,18 +14,6 @@ from elmokit.files import replacing_folder, writing
 
 FORMATS: tuple[Format, ...] = (native, manylangs, allennlp, bilm_tf, allenai)
 WRITABLE: tuple[WritableFormat, ...] = (native, allenai)
-BUNDLED = Path(__file__).parents[1] / "bundled"
-"""Models in the package: a folder each, with a card that says what it was made of."""
-
-
-def bundled_names() -> list[str]:
-    """The names under which the models in the package are loaded."""
-    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{native.WEIGHTS}"))
-
-
-def bundled_path(name: str) -> Path | None:
-    """The folder of the model of that name, if there is one in the package."""
-    return BUNDLED / name if name in bundled_names() else None
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

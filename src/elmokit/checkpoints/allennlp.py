@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from elmokit.checkpoints import tables
+import elmokit.checkpoints.tables as tables
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.options import CharCnnOptions, EmbeddingOptions, LstmOptions, Options, read_options, to_config
 from elmokit.checkpoints.torch_files import as_float, read_state
@@ -92,13 +92,10 @@ def _numbered(names: Iterable[str], pattern: str) -> list[str]:
 
 def table_of(config: ModelConfig) -> list[tables.Row]:
     """What AllenNLP calls each weight."""
-    assert config.characters is not None
-    rows = [tables.one(LETTERS, tables.CHARACTERS, lambda letters: letters[1:], _with_mask)]
-    rows += tables.same_convolutions(len(config.characters.filters), f"{TOKENS}char_conv_")
-    rows += tables.torch_highway_rows(config.characters.highways, f"{TOKENS}_highways.")
-    if config.token_features != config.projection:
-        rows += tables.same_linear(f"{TOKENS}_projection", tables.PROJECTION)
-    return rows + tables.torch_cell_rows(config, CELLS)
+    letters = tables.one(LETTERS, tables.CHARACTERS, lambda weight: weight[1:], _with_mask)
+    names = ("char_conv_", "_highways._layers.", "_projection")
+    tokens = tables.torch_token_rows(config, *(TOKENS + name for name in names))
+    return [letters, *tokens, *tables.torch_cell_rows(config, CELLS)]
 
 
 def _with_mask(letters: Tensor) -> Tensor:

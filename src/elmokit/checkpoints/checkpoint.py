@@ -2,22 +2,18 @@
 
 import gzip
 import zlib
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import msgspec
-import torch
 from torch import Tensor
 
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
-from elmokit.model.language_model import LanguageModel
 from elmokit.text.vocabulary import BOS, EOS, Vocabulary, read_vocabulary
 
-Shapes = Mapping[str, tuple[int, ...]]
 T = TypeVar("T")
 VOCABULARY = "vocab.txt"
 MOST_COMPRESSION = 100
@@ -68,29 +64,6 @@ def read_description(path: Path, kind: type[T], *, what: str) -> T:
         raise CheckpointError(f"{path}: not {what}: {error}") from None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
-
-
-def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every weight that a model of this config has."""
-    with torch.device("meta"):
-        return {name: tuple(weight.shape) for name, weight in LanguageModel(config).weights().items()}
-
-
-def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: str | Path) -> None:
-    """Raise a CheckpointError that lists every weight missing, left over or of another shape."""
-    problems = [f"'{name}' is missing" for name in expected if name not in found]
-    problems += [f"'{name}' is not expected" for name in found if name not in expected]
-    problems += [
-        f"'{name}' is {_sizes(found[name])}, expected {_sizes(shape)}"
-        for name, shape in expected.items()
-        if name in found and found[name] != shape
-    ]
-    if problems:
-        raise CheckpointError(f"{path} does not match {described_by}: {'; '.join(problems)}. Is it from another model?")
-
-
-def _sizes(shape: Sequence[int]) -> str:
-    return "×".join(map(str, shape)) or "a single number"
 
 
 def vocabulary_in(folder: Path, config: ModelConfig) -> Vocabulary | None:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 from torch import Tensor
 
-from elmokit.checkpoints import tables
+import elmokit.checkpoints.tables as tables
 from elmokit.checkpoints.checkpoint import Checkpoint, read_description
 from elmokit.checkpoints.torch_files import as_float, read_state
 from elmokit.config import CharacterConfig, Filters, ModelConfig, WordConfig
@@ -169,10 +169,5 @@ def _in_our_order(file: Path, name: str, vectors: Tensor, entries: Entries) -> T
 
 def _token_rows(config: ModelConfig) -> list[tables.Row]:
     rows = [tables.same(WORD_ROWS, tables.WORDS)] if config.words else []
-    if config.characters is not None:
-        rows.append(tables.same(CHARACTER_ROWS, tables.CHARACTERS))
-        rows += tables.same_convolutions(len(config.characters.filters), "convolutions.")
-        rows += tables.torch_highway_rows(config.characters.highways, "highways.")
-    if config.token_features != config.projection:
-        rows += tables.same_linear("projection", tables.PROJECTION)
-    return rows
+    rows += [tables.same(CHARACTER_ROWS, tables.CHARACTERS)] if config.characters else []
+    return rows + tables.torch_token_rows(config, "convolutions.", "highways._layers.", "projection")

@@ -9,14 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import (
-    VOCABULARY,
-    Checkpoint,
-    check_shapes,
-    read_description,
-    vocabulary_in,
-    weight_shapes,
-)
+from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, read_description, vocabulary_in
+from elmokit.checkpoints.tables import check_shapes, weight_shapes
 from elmokit.config import config_from_dict, config_to_dict
 from elmokit.errors import CheckpointError, ConfigError
 from elmokit.files import as_json

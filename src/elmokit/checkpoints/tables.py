@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Shapes, check_shapes, weight_shapes
 from elmokit.config import ModelConfig
+from elmokit.errors import CheckpointError
+from elmokit.model.language_model import LanguageModel
 
 CNN = "tokens.characters"
 CHARACTERS = f"{CNN}.embedding.weight"
@@ -18,10 +19,32 @@ WORDS = "tokens.words.weight"
 PROJECTION = "tokens.projection"
 DIRECTIONS = ("forward", "backward")
 OUR_GATES, TENSORFLOW_GATES, TORCH_GATES = "ifog", "igfo", "ifgo"  # g is the candidate, which TensorFlow calls j
-
-
+Shapes = Mapping[str, tuple[int, ...]]
 Read = Callable[[str, Any], Tensor]
 """Gives a weight by its name and what was found of it, which has a `shape`."""
+
+
+def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The name and shape of every weight that a model of this config has."""
+    with torch.device("meta"):
+        return {name: tuple(weight.shape) for name, weight in LanguageModel(config).weights().items()}
+
+
+def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: str | Path) -> None:
+    """Raise a CheckpointError that lists every weight missing, left over or of another shape."""
+    problems = [f"'{name}' is missing" for name in expected if name not in found]
+    problems += [f"'{name}' is not expected" for name in found if name not in expected]
+    problems += [
+        f"'{name}' is {_sizes(found[name])}, expected {_sizes(shape)}"
+        for name, shape in expected.items()
+        if name in found and found[name] != shape
+    ]
+    if problems:
+        raise CheckpointError(f"{path} does not match {described_by}: {'; '.join(problems)}. Is it from another model?")
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "a single number"
 
 
 class Row(NamedTuple):
@@ -70,11 +93,6 @@ def same(theirs: str, ours: str) -> Row:
 def same_linear(theirs: str, ours: str) -> list[Row]:
     """A matrix and its bias, the same on both sides."""
     return [same(f"{theirs}.{part}", f"{ours}.{part}") for part in ("weight", "bias")]
-
-
-def same_convolutions(count: int, theirs: str) -> list[Row]:
-    """The filters as torch has them on both sides."""
-    return [row for i in range(count) for row in same_linear(f"{theirs}{i}", f"{CNN}.convolutions.{i}")]
 
 
 def transposed(theirs: str, ours: str) -> Row:
@@ -133,13 +151,16 @@ def torch_cell_rows(config: ModelConfig, prefix: str = "") -> list[Row]:
     return rows
 
 
-def torch_highway_rows(count: int, prefix: str) -> list[Row]:
-    """The highways as AllenNLP's `Highway` names them: both matrices as one, and a gate that carries."""
+def torch_token_rows(config: ModelConfig, convolutions: str, highways: str, projection: str) -> list[Row]:
+    """The rest of what reads characters, as AllenNLP's modules lay it out: a highway has both matrices as one."""
     rows = []
-    for i, part in product(range(count), ("weight", "bias")):
-        ours = (f"{CNN}.highways.{i}.gate.{part}", f"{CNN}.highways.{i}.transform.{part}")
-        rows.append(Row((f"{prefix}_layers.{i}.{part}",), ours, _highway_to_ours, _highway_to_theirs))
-    return rows
+    if config.characters is not None:
+        for i in range(len(config.characters.filters)):
+            rows += same_linear(f"{convolutions}{i}", f"{CNN}.convolutions.{i}")
+        for i, part in product(range(config.characters.highways), ("weight", "bias")):
+            ours = (f"{CNN}.highways.{i}.gate.{part}", f"{CNN}.highways.{i}.transform.{part}")
+            rows.append(Row((f"{highways}{i}.{part}",), ours, _highway_to_ours, _highway_to_theirs))
+    return rows + (same_linear(projection, PROJECTION) if config.token_features != config.projection else [])
 
 
 def joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:

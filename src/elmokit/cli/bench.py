@@ -1,18 +1,11 @@
 """`elmokit bench`: how fast a model runs here."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
-if TYPE_CHECKING:
-    from elmokit.bench import Figures
-
 AT_LEAST_ONE = validators.Number(gte=1)
-HEADER = (
-    "| model | who | tokens/s | words known | one 20-token sentence | 95% within | peak memory | LSTM / GEMM |\n"
-    "|---|---|---|---|---|---|---|---|"
-)
 
 
 def bench(
@@ -48,7 +41,7 @@ def bench(
     """
     from tempfile import TemporaryDirectory
 
-    from elmokit.bench import make_workload, measure, write_random_model
+    from elmokit.bench import HEADER, make_workload, measure, write_random_model
     from elmokit.cli.progress import watched
 
     together, alone = make_workload(text, sentences)
@@ -63,15 +56,4 @@ def bench(
                 figures = measure(
                     str(path), precision, together, alone, rounds=rounds, threads=threads, progress=progress
                 )
-                print(row(name, f"elmokit {precision}", figures, tokens))
-
-
-def row(model: str, name: str, figures: "Figures", tokens: int) -> str:
-    """A line of the table."""
-    from statistics import median, quantiles
-
-    cold, warm, alone = zip(*figures.rounds, strict=True)
-    milliseconds = [1000 * seconds for part in alone for seconds in part]
-    speeds = f"{tokens / min(cold):,.0f} | {tokens / min(warm):,.0f}"
-    latency = f"{median(milliseconds):.0f} ms | {quantiles(milliseconds, n=20)[-1]:.0f} ms"
-    return f"| {model} | {name} | {speeds} | {latency} | {figures.megabytes:,.0f} MB | {figures.lstm_share:.0%} |"
+                print(figures.row(name, f"elmokit {precision}", tokens))

@@ -6,8 +6,7 @@ default differs: nothing is carried over from call to call unless `stateful=True
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -33,6 +32,11 @@ DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE = f"{PUBLISHED}_options.json", f"{PUBL
 DEFAULT_BATCH_SIZE = 64
 EPSILON = 1e-12
 OutputFormat = Literal["all", "top", "average"]
+CHOICES: dict[OutputFormat, Callable[[Vectors], Vectors]] = {
+    "all": lambda layers: layers,
+    "top": lambda layers: layers[-1],
+    "average": lambda layers: np.mean(layers, axis=0),
+}
 
 
 def batch_to_ids(batch: Iterable[Sequence[str]], *, max_characters: int = 50) -> Tensor:
@@ -116,9 +120,7 @@ class Elmo(nn.Module):
         if (module is None) != (options_file is not None and weight_file is not None):
             raise ConfigError("either options_file and weight_file are given, or a module, with None for both files")
         if module is None:
-            assert options_file is not None
-            assert weight_file is not None
-            checkpoint = read_pair(options_file, weight_file)
+            checkpoint = read_pair(options_file or "", weight_file or "")
             module = BiLm(checkpoint, requires_grad=requires_grad, vocab_to_cache=vocab_to_cache, stateful=stateful)
         self._elmo_lstm: Any = module
         self._has_cached_vocab = vocab_to_cache is not None
@@ -132,9 +134,7 @@ class Elmo(nn.Module):
             self.add_module(f"scalar_mix_{number}", mix)
 
     def get_output_dim(self) -> int:
-        """Width of a vector."""
-        width: int = self._elmo_lstm.get_output_dim()
-        return width
+        return int(self._elmo_lstm.get_output_dim())
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Ids are (B, …, T, C), and with a cached vocabulary also the words' numbers in it, (B, …, T)."""
@@ -147,19 +147,15 @@ class Elmo(nn.Module):
         layers, mask = output["activations"], output["mask"].bool()  # each (B, T + 2, D), (B, T + 2)
         mixed = [mix(layers, mask) for mix in self._scalar_mixes]
         if not self._keep_sentence_boundaries:
-            mixed = [_without_bounds(vectors, mask) for vectors in mixed]  # each (B, T, D)
-            mask = _inner_mask(mask)
+            mixed, mask = _without_bounds(mixed, mask)
         representations = [self._dropout(vectors).unflatten(0, outer) for vectors in mixed]
         return {"elmo_representations": representations, "mask": mask.long().unflatten(0, outer)}
 
 
-def _inner_mask(mask: Tensor) -> Tensor:
-    """Where tokens stand, (B, T), from where they stand with their bounds, (B, T + 2)."""
-    return mask[:, 2:]
-
-
-def _without_bounds(vectors: Tensor, mask: Tensor) -> Tensor:
-    return vectors[:, 1:-1] * _inner_mask(mask)[..., None]
+def _without_bounds(layers: Iterable[Tensor], mask: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Layers, (B, T, D) each, and where tokens stand, (B, T), from those with bounds, (B, T + 2, …)."""
+    inner = mask[:, 2:]
+    return [layer[:, 1:-1] * inner[..., None] for layer in layers], inner
 
 
 class ElmoEmbedder:
@@ -181,16 +177,13 @@ class ElmoEmbedder:
         """All layers, padded, (B, L, T, D), and the mask, (B, T)."""
         ids = batch_to_ids(batch, max_characters=self.elmo_bilm.max_characters)
         output = self.elmo_bilm(ids.to(self.elmo_bilm.elmo.device))
-        mask = output["mask"].bool()
-        layers = [_without_bounds(layer, mask) for layer in output["activations"]]
-        return torch.stack(layers, dim=1), _inner_mask(mask).long()
+        layers, mask = _without_bounds(output["activations"], output["mask"].bool())
+        return torch.stack(layers, dim=1), mask.long()
 
     def embed_sentence(self, sentence: Sequence[str]) -> Vectors:
-        """The layers of one sentence."""
         return self.embed_batch([sentence])[0]
 
     def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[Vectors]:
-        """The layers of each sentence, all run together."""
         layers, mask = self.batch_to_embeddings(batch)
         lengths = mask.sum(dim=1).tolist()
         return [sentence[:, :length].cpu().numpy().copy() for sentence, length in zip(layers, lengths, strict=True)]
@@ -212,16 +205,17 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Write the vectors of a file with a sentence a line, tokens between blanks, to an HDF5 file."""
-        if output_format not in ("all", "top", "average"):
-            raise ConfigError(f"unknown output_format {output_format!r}: known are all, top, average")
+        """Write the vectors of a file, one sentence per line, tokens between blanks, to an HDF5 file."""
+        if output_format not in CHOICES:
+            raise ConfigError(f"unknown output_format {output_format!r}: known are {', '.join(CHOICES)}")
         sentences = [line.strip() for line in input_file]
         keys = sentences if use_sentence_keys else list(map(str, range(len(sentences))))
         _check_lines(sentences, keys)
         vectors = self.embed_sentences((sentence.split() for sentence in sentences), batch_size)
-        with _new_hdf5(Path(output_file_path)) as hdf5:
+        path = Path(output_file_path)
+        with replacing(path) as partial, writing(path), NewHdf5(partial) as hdf5:
             for key, layers in zip(keys, vectors, strict=True):
-                hdf5.file.create_dataset(key, data=_chosen(layers, output_format))
+                hdf5.file.create_dataset(key, data=CHOICES[output_format](layers))
                 hdf5.check()
             if not forget_sentences and not use_sentence_keys:
                 index = json.dumps(dict(zip(sentences, keys, strict=True)))
@@ -235,17 +229,3 @@ def _check_lines(sentences: list[str], keys: list[str]) -> None:
         raise DataError(f"line {blank[0] + 1} of the input is blank: take such lines out ({len(blank)} in all)")
     if len(set(keys)) < len(keys):
         raise DataError("a sentence occurs twice, so sentences cannot be keys: leave use_sentence_keys out")
-
-
-def _chosen(layers: Vectors, output_format: OutputFormat) -> Vectors:
-    if output_format == "all":
-        return layers
-    average: Vectors = np.mean(layers, axis=0)
-    return layers[-1] if output_format == "top" else average
-
-
-@contextmanager
-def _new_hdf5(path: Path) -> Iterator[NewHdf5]:
-    """An HDF5 file that takes its name when it is complete."""
-    with replacing(path) as partial, writing(path), NewHdf5(partial) as hdf5:
-        yield hdf5

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 import elmokit
-from elmokit.checkpoints import bundled_path
+from elmokit.bundled import bundled_path
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
 from elmokit.files import replacing_folder
