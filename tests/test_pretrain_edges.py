@@ -1,5 +1,6 @@
 """Training runs at their edges: curves, estimates, memory, several processes, exports, interruptions, bad input."""
 
+import io
 import json
 import os
 import random
@@ -186,6 +187,22 @@ class TestPreflight:
         assert len(elmokit.load(tmp_path / "run").vocabulary) == 12
         saved = json.loads((tmp_path / "run" / "recipe.json").read_text())["corpus"]
         assert (saved["vocab_size"], saved["min_count"]) == (12, 2)
+
+    @pytest.mark.parametrize("flags", [["--lines", "sentences"], ["--no-split"], ["-s", "corpus.split=false"]])
+    def test_one_sentence_per_line(self, flags, text, tmp_path):
+        """By its name, and by the two that it had before."""
+        arguments = ["pretrain", "-o", str(tmp_path / "run"), *SMALL, "-s", "training.epochs=0.05", *flags, str(text)]
+        main(arguments)
+        assert json.loads((tmp_path / "run" / "recipe.json").read_text())["corpus"]["lines"] == "sentences"
+        lines = text.read_text(encoding="utf-8").count("\n")
+        corpus = read_corpus(tmp_path / "run" / "corpus")
+        assert corpus.train.sentences + corpus.valid.sentences == lines
+
+    def test_text_from_standard_input(self, text, tmp_path, monkeypatch):
+        for name, source in (("file", str(text)), ("stream", "-")):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
+            main(["pretrain", source, "-o", str(tmp_path / name), *SMALL, "-s", "training.epochs=0.05"])
+        same_weights(tmp_path / "file", tmp_path / "stream")
 
     @needs_proc
     @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])

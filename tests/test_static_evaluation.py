@@ -1,9 +1,12 @@
 """Similarity and analogy sets, the scores on them, and the commands."""
 
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
+import zstandard
 from cyclopts import ValidationError
 
 from elmokit.cli.static import static
@@ -208,6 +211,13 @@ class TestCommands:
         assert OneHot.load(tmp_path / "v.txt").words == (".", "and", "eats", "home", "runs")
         run("train", "glove", corpus, "-o", tmp_path / "v.txt", "--dimensions", 3, "--epochs", 1, "--vocab-size", 4)
         assert "4 vectors of width 3" in capsys.readouterr().out
+
+    def test_text_from_standard_input_and_packed(self, corpus, tmp_path, monkeypatch):
+        (tmp_path / "corpus.txt.zst").write_bytes(zstandard.compress(corpus.read_bytes()))
+        for name, source in (("a", corpus), ("b", tmp_path / "corpus.txt.zst"), ("c", "-")):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(corpus.read_bytes())))
+            run("train", "one-hot", source, "-o", tmp_path / f"{name}.txt", "--lines", "sentences")
+        assert len({(tmp_path / f"{name}.txt").read_bytes() for name in "abc"}) == 1
 
     def test_evaluate(self, tmp_path, capsys):
         vectors = np.array([[1, 0], [1, 0.1], [0, 1], [-1, 0.2]], np.float32)
