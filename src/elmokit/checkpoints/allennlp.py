@@ -79,7 +79,7 @@ def _published_options(path: Path, state: dict[str, Tensor]) -> Options:
         _, dim = state[LETTERS].shape
         sizes = tuple((width, count) for count, _, width in filters)
     except (KeyError, ValueError):
-        raise CheckpointError(f"{path}: its ELMo is incomplete or not one: sizes cannot be told from it") from None
+        raise CheckpointError(f"{path}: its ELMo is incomplete or not one: its sizes cannot be read off it") from None
     cnn = CharCnnOptions(EmbeddingOptions(dim), sizes, n_characters=262, highways=highways)
     return Options(LstmOptions(hidden, projection, layers, cell_clip=3, projection_clip=3, residual=True), cnn)
 

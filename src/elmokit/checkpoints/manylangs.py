@@ -20,9 +20,9 @@ LAYOUT = "an ELMoForManyLangs folder (config.json, encoder.pkl, token_embedder.p
 FILES = ("config.json", "encoder.pkl", "token_embedder.pkl", "word.dic", "char.dic")
 CONFIG, ENCODER, TOKENS, WORD_LIST, CHARACTER_LIST = FILES
 WORD_ROWS, CHARACTER_ROWS = "word_emb_layer.embedding.weight", "char_emb_layer.embedding.weight"
-WORD_MARKS = ("<bos>", "<eos>", "<oov>")  # <S>, </S> and <UNK> here
+WORD_SPECIALS = ("<bos>", "<eos>", "<oov>")  # <S>, </S> and <UNK> here
 # PAD, UNKNOWN, BOW, EOW, BOS and EOS here. A word begins with <eow> and ends with <bow>: so the models were trained.
-CHARACTER_MARKS = ("<pad>", "<oov>", "<eow>", "<bow>", "<bos>", "<eos>")
+CHARACTER_SPECIALS = ("<pad>", "<oov>", "<eow>", "<bow>", "<bos>", "<eos>")
 BLANK = "\u3000"
 
 
@@ -65,8 +65,8 @@ class Config(msgspec.Struct):
 class Entries(NamedTuple):
     """What a .dic file names."""
 
-    others: list[str]  # all but the marks
-    rows: list[int]  # the numbers of the marks, then those of the others
+    others: list[str]  # all but the specials
+    rows: list[int]  # the numbers of the specials, then those of the others
     size: int  # all entries of the file
 
 
@@ -86,8 +86,8 @@ def read(path: Path) -> Checkpoint:
     folder = path if path.is_dir() else path.parent
     described_by, architecture = _architecture(folder)
     tokens = architecture.token_embedder
-    words = _read_list(folder / WORD_LIST, WORD_MARKS) if tokens.word_dim else None
-    characters = _read_list(folder / CHARACTER_LIST, CHARACTER_MARKS, single=True) if tokens.char_dim else None
+    words = _read_list(folder / WORD_LIST, WORD_SPECIALS) if tokens.word_dim else None
+    characters = _read_list(folder / CHARACTER_LIST, CHARACTER_SPECIALS, single=True) if tokens.char_dim else None
     try:
         config = _config(architecture, words, characters)
     except ConfigError as error:
@@ -107,7 +107,7 @@ def _architecture(folder: Path) -> tuple[Path, Architecture]:
     return path, read_description(path, Architecture, what=what)
 
 
-def _read_list(path: Path, marks: tuple[str, ...], *, single: bool = False) -> Entries:
+def _read_list(path: Path, specials: tuple[str, ...], *, single: bool = False) -> Entries:
     """The entries of a .dic file, single characters alone if asked for; one that is nothing but a blank is U+3000."""
     try:
         lines = [line.strip() for line in path.read_bytes().decode().split("\n")]
@@ -117,11 +117,11 @@ def _read_list(path: Path, marks: tuple[str, ...], *, single: bool = False) -> E
         raise CheckpointError(f"{path}: cannot be read as entries with numbers: {error}") from None
     if wrong := [entry for entry, number in numbers.items() if not 0 <= number < len(fields)]:
         raise CheckpointError(f"{path}: {wrong[0]!r} is number {numbers[wrong[0]]} of {len(fields)} entries")
-    if missing := [mark for mark in marks if mark not in numbers]:
+    if missing := [special for special in specials if special not in numbers]:
         raise CheckpointError(f"{path}: {missing[0]} is not among its entries")
-    others = [entry for entry in numbers if entry not in marks and not (single and len(entry) > 1)]
+    others = [entry for entry in numbers if entry not in specials and not (single and len(entry) > 1)]
     others.sort(key=numbers.__getitem__)
-    return Entries(others, [numbers[entry] for entry in (*marks, *others)], len(fields))
+    return Entries(others, [numbers[entry] for entry in (*specials, *others)], len(fields))
 
 
 def _config(architecture: Architecture, words: Entries | None, characters: Entries | None) -> ModelConfig:
