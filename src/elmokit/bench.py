@@ -25,12 +25,10 @@ from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import get_tokenizer
 
 Precision = Literal["fp32", "int8"]
+Sentences = list[list[str]]
 SIZES = {"small": (1024, 128, 1), "medium": (2048, 256, 1), "original": (4096, 512, 2)}  # D, P, highways
 LATENCY_TOKENS = LATENCY_SENTENCES = 20
 GEMM_ROWS, LSTM_STEPS, REPEATS = 256, 8, 3
-
-
-Sentences = list[list[str]]
 
 
 class Figures(NamedTuple):

@@ -14,11 +14,12 @@ import json
 import struct
 import zipfile
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import h5py
 import numpy as np
@@ -30,7 +31,6 @@ from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
 
-T = TypeVar("T")
 HEADER_ROOM = 512  # bytes kept free at the head of a file whose length is known only at its end
 ROWS_A_GROUP = 8192
 SENTENCES = "sentences"  # key of the sentence count in a parquet file's metadata
@@ -59,7 +59,7 @@ class Writer(Protocol):
 
 def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
     """Write all sentences to one file in the format of its ending; the file appears when it is complete."""
-    make_writer = _of_ending(path, WRITERS)
+    make_writer, _ = _format(path)
     number = -1
     with replacing(path) as partial:
         with writing(path):
@@ -78,25 +78,24 @@ def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
 
 def check_output(path: Path) -> None:
     """Raise at once what `write_vectors` would raise in the end: a wrong ending, no permission, a missing folder."""
-    _of_ending(path, WRITERS)
+    _format(path)
     with replacing(path, keep=False):
         pass
 
 
 def read_vectors(path: Path) -> Iterator[Vectors]:
     """The arrays of a file that `write_vectors` wrote, in order."""
-    reader = _of_ending(path, READERS)
+    _, reader = _format(path)
     try:
         yield from reader(path)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as vectors: {error}") from None
 
 
-def _of_ending(path: Path, choices: dict[str, T]) -> T:
-    if path.suffix not in choices:
-        known = ", ".join(choices)
-        raise ConfigError(f"{path}: unknown ending {path.suffix!r}: vectors are kept in {known}")
-    return choices[path.suffix]
+def _format(path: Path) -> tuple[Callable[[Path], Writer], Callable[[Path], Iterator[Vectors]]]:
+    if path.suffix not in FORMATS:
+        raise ConfigError(f"{path}: unknown ending {path.suffix!r}: vectors are kept in {', '.join(FORMATS)}")
+    return FORMATS[path.suffix]
 
 
 class Hdf5Writer:
@@ -190,11 +189,9 @@ class ParquetWriter:
 
     def __init__(self, path: Path) -> None:
         self.pyarrow, self.parquet = _pyarrow()
-        self.path, self.rows, self.sentences = path, self._no_rows(), 0
+        self.path, self.sentences = path, 0
+        self.rows: dict[str, list[Any]] = defaultdict(list)
         self.file: Any = None
-
-    def _no_rows(self) -> dict[str, list[Any]]:
-        return {"sentence": [], "position": [], "token": [], "vectors": []}
 
     def write(self, number: int, sentence: Embedded) -> None:
         count = len(sentence.tokens)
@@ -209,18 +206,15 @@ class ParquetWriter:
     def _write_group(self) -> None:
         types = {"sentence": self.pyarrow.int64(), "position": self.pyarrow.int32(), "token": self.pyarrow.string()}
         columns = {name: self.pyarrow.array(self.rows[name], kind) for name, kind in types.items()}
-        vectors = (
-            np.concatenate(self.rows["vectors"], axis=-2) if self.rows["vectors"] else np.zeros((0, 1), np.float32)
-        )
+        vectors = np.concatenate(self.rows["vectors"] or [np.zeros((0, 1), np.float32)], axis=-2)
         layers = {"vector": vectors} if vectors.ndim == 2 else {f"layer_{i}": layer for i, layer in enumerate(vectors)}
         fixed = self.pyarrow.FixedSizeListArray.from_arrays
-        table = self.pyarrow.table(
-            columns | {name: fixed(layer.ravel(), layer.shape[-1]) for name, layer in layers.items()},
-        )
+        columns |= {name: fixed(layer.ravel(), layer.shape[-1]) for name, layer in layers.items()}
+        table = self.pyarrow.table(columns)
         if self.file is None:
             self.file = self.parquet.ParquetWriter(self.path, table.schema)
         self.file.write_table(table)
-        self.rows = self._no_rows()
+        self.rows.clear()
 
     def finish(self) -> None:
         """Write what is left, and how many sentences there were: empty ones have no rows."""
@@ -275,17 +269,10 @@ def _sentences(vectors: Vectors, lengths: Any) -> Iterator[Vectors]:
         yield np.moveaxis(part, 0, -2)
 
 
-WRITERS: dict[str, Callable[[Path], Writer]] = {
-    ".h5": Hdf5Writer,
-    ".hdf5": Hdf5Writer,
-    ".npz": NpzWriter,
-    ".safetensors": SafetensorsWriter,
-    ".parquet": ParquetWriter,
-}
-READERS: dict[str, Callable[[Path], Iterator[Vectors]]] = {
-    ".h5": _read_hdf5,
-    ".hdf5": _read_hdf5,
-    ".npz": _read_npz,
-    ".safetensors": _read_safetensors,
-    ".parquet": _read_parquet,
+FORMATS: dict[str, tuple[Callable[[Path], Writer], Callable[[Path], Iterator[Vectors]]]] = {
+    ".h5": (Hdf5Writer, _read_hdf5),
+    ".hdf5": (Hdf5Writer, _read_hdf5),
+    ".npz": (NpzWriter, _read_npz),
+    ".safetensors": (SafetensorsWriter, _read_safetensors),
+    ".parquet": (ParquetWriter, _read_parquet),
 }
