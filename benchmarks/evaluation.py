@@ -17,9 +17,8 @@ from pathlib import Path
 
 import elmokit
 from elmokit.lexicon import survey, type_vectors
-from elmokit.static.datasets import Dataset, read_dataset
 from elmokit.static.embedders import StaticVectors
-from elmokit.static.evaluation import evaluate, evaluate_in_context
+from elmokit.static.evaluation import Dataset, evaluate, evaluate_in_context, read_dataset
 from elmokit.tasks import FitOptions, FitSettings, fit, read, wsd
 from elmokit.tasks.readers import read_inventory
 from elmokit.text.corpus import open_corpus

@@ -30,11 +30,10 @@ from elmokit.elmo import Elmo, load
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
 from elmokit.model.language_model import LanguageModel
-from elmokit.pretrain.corpus import read_corpus
+from elmokit.pretrain.corpus import prepare, read_corpus
 from elmokit.pretrain.evaluation import perplexity, sentences_of
 from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import CORPUS, pretrain
-from elmokit.pretrain.shards import prepare
 from elmokit.pretrain.trainer import Trainer, model_config
 from elmokit.text.corpus import open_corpus
 

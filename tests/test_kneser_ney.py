@@ -15,9 +15,9 @@ from test_pretrain_run import recipe
 
 import elmokit
 from elmokit.errors import ConfigError, DataError
+from elmokit.pretrain.corpus import prepare
 from elmokit.pretrain.evaluation import perplexity, sentences_of
 from elmokit.pretrain.run import pretrain
-from elmokit.pretrain.shards import prepare
 from elmokit.text.vocabulary import BOS, EOS, Vocabulary, write_vocabulary
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "kneser_ney.py"

@@ -13,8 +13,8 @@ import torch
 from elmokit.config import CharacterConfig, ModelConfig, SoftmaxConfig, WordConfig
 from elmokit.model.language_model import LanguageModel
 from elmokit.model.softmax import draw_sample
+from elmokit.pretrain.corpus import prepare
 from elmokit.pretrain.recipe import Recipe, TrainSettings
-from elmokit.pretrain.shards import prepare
 from elmokit.pretrain.trainer import Trainer, model_config
 
 FILTERS = ((1, 3), (2, 2), (4, 3))

@@ -17,8 +17,7 @@ from conftest import hear_interrupts
 
 from elmokit.errors import ConfigError, DataError, ElmoError, OutputError
 from elmokit.files import locked
-from elmokit.pretrain.corpus import read_corpus
-from elmokit.pretrain.shards import prepare
+from elmokit.pretrain.corpus import prepare, read_corpus
 from elmokit.text.characters import most_frequent_characters
 from elmokit.text.corpus import LONGEST_SENTENCE
 from elmokit.text.numbering import LONGEST_WORD
@@ -357,7 +356,7 @@ SCRIPT = """
 import os, signal, sys, time
 from multiprocessing import active_children
 from pathlib import Path
-from elmokit.pretrain.shards import prepare
+from elmokit.pretrain.corpus import prepare
 
 class Progress:
     def message(self, text):
@@ -426,7 +425,7 @@ def test_the_death_of_a_process_is_told(tmp_path):
 MEASURE = """
 import re, resource, sys
 from pathlib import Path
-from elmokit.pretrain.shards import prepare
+from elmokit.pretrain.corpus import prepare
 
 if __name__ == "__main__":
     corpus = prepare([Path(sys.argv[1])], Path(sys.argv[2]), tokenizer="whitespace", lines="sentences", workers=2)

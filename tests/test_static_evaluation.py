@@ -11,9 +11,8 @@ from cyclopts import ValidationError
 
 from elmokit.cli.static import static
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.static.datasets import Pair, read_dataset
 from elmokit.static.embedders import OneHot, StaticVectors
-from elmokit.static.evaluation import evaluate, evaluate_in_context, spearman
+from elmokit.static.evaluation import Pair, evaluate, evaluate_in_context, read_dataset, spearman
 
 PAIRS = [Pair("tiger", "cat", 7.35), Pair("Book", "paper", 7.46), Pair("king", "cabbage", 0.23)]
 SCWS = (

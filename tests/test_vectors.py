@@ -8,9 +8,9 @@ import pytest
 from conftest import SENTENCES
 
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.vectors import WRITERS, Embedded, read_vectors, write_vectors
+from elmokit.vectors import FORMATS, Embedded, read_vectors, write_vectors
 
-ENDINGS = sorted(WRITERS)
+ENDINGS = sorted(FORMATS)
 
 
 def embedded(sentences, *, layers: int | None = None) -> list[Embedded]:

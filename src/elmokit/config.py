@@ -36,18 +36,16 @@ class CharacterConfig:
     """Applied to each filter's maximum."""
 
     def __post_init__(self) -> None:
-        _at_least("max_characters", self.max_characters, 3)
-        _at_least("dim", self.dim, 1)
-        _at_least("highways", self.highways, 0)
+        check_at_least(self, 3, "max_characters")
+        check_at_least(self, 1, "dim")
+        check_at_least(self, 0, "highways")
         _at_most("highways", self.highways, MOST_LAYERS)
         if not self.filters:
             raise ConfigError("characters.filters is empty: at least one (width, count) is needed")
         for width, count in self.filters:
             if not (1 <= width <= self.max_characters and count >= 1):
-                raise ConfigError(
-                    f"characters.filters has ({width}, {count}): a width goes from 1 to "
-                    f"max_characters ({self.max_characters}), a count from 1"
-                )
+                ranges = f"a width goes from 1 to max_characters ({self.max_characters}), a count from 1"
+                raise ConfigError(f"characters.filters has ({width}, {count}): {ranges}")
         if self.alphabet == "bytes" and self.characters:
             raise ConfigError("characters.characters lists an alphabet, but the alphabet is 'bytes'")
         if len(set(self.characters)) != len(self.characters):
@@ -71,10 +69,9 @@ class WordConfig:
     """A longer word is looked up by so many of its characters, as in ELMoForManyLangs; none for the whole word."""
 
     def __post_init__(self) -> None:
-        _at_least("words.size", self.size, 0)
-        _at_least("words.dim", self.dim, 1)
-        if self.max_characters is not None:
-            _at_least("words.max_characters", self.max_characters, 4)  # so many has </S>, which is a word too
+        check_at_least(self, 0, "size", prefix="words.")
+        check_at_least(self, 1, "dim", prefix="words.")
+        check_at_least(self, 4, "max_characters", prefix="words.")  # so many has </S>, which is a word too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +88,8 @@ class SoftmaxConfig:
     """Where the groups of rarer words begin, for 'adaptive'; those beyond the vocabulary are left out."""
 
     def __post_init__(self) -> None:
-        _at_least("softmax.size", self.size, 0)
-        _at_least("softmax.samples", self.samples, 1)
+        check_at_least(self, 0, "size", prefix="softmax.")
+        check_at_least(self, 1, "samples", prefix="softmax.")
         if self.kind not in ("full", "sampled", "adaptive"):
             raise ConfigError(f"unknown softmax {self.kind!r}: it is 'full', 'sampled' or 'adaptive'")
 
@@ -129,8 +126,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if self.characters is None and self.words is None:
             raise ConfigError("a model reads characters, words or both: neither is configured")
-        for name in ("layers", "hidden", "projection"):
-            _at_least(name, getattr(self, name), 1)
+        check_at_least(self, 1, "layers", "hidden", "projection")
         _at_most("layers", self.layers, MOST_LAYERS)
         if self.projection > self.hidden:
             raise ConfigError(f"projection ({self.projection}) is wider than hidden ({self.hidden})")
@@ -200,8 +196,3 @@ def set_value(values: dict[str, Any], name: str, text: str) -> None:
 def _at_most(name: str, value: int, most: int) -> None:
     if value > most:
         raise ConfigError(f"{name} is {value}: it must be at most {most}")
-
-
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise ConfigError(f"{name} is {value}: it must be at least {least}")

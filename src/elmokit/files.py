@@ -77,7 +77,12 @@ def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = Fa
         with writing(path):
             for file in (*partial.rglob("*"), partial):
                 _sync(file)
-            _move_folder(partial, path)
+            old = partial.with_suffix(".old")
+            if path.exists():
+                path.rename(old)
+            partial.rename(path)
+            _sync(path.parent)
+            shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -202,16 +207,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _move_folder(partial: Path, path: Path) -> None:
-    """Put a finished folder in its place; what stood there goes when the new one stands."""
-    old = partial.with_suffix(".old")
-    if path.exists():
-        path.rename(old)
-    partial.rename(path)
-    _sync(path.parent)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _remove_leftovers(folder: Path, beginning: str) -> None:

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from http.client import HTTPException
+from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
@@ -26,6 +27,8 @@ from elmokit.bundled import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
 from elmokit.files import replace_file, replacing, writing
 
+Block = tuple[int, bytes, int | None]
+"""A part of a file as it arrives: where it begins, its content, the size of the whole if the server told it."""
 logger = logging.getLogger(__name__)
 
 LARGEST = 16 * 2**30  # bytes; more than any model has
@@ -45,14 +48,6 @@ class Record(msgspec.Struct):
     address: str
     sha256: str
     size: int
-
-
-class Block(NamedTuple):
-    """A part of a file as it arrives."""
-
-    start: int
-    content: bytes
-    total: int | None  # the size of the whole, if the server tells it
 
 
 def local_path(source: str | Path) -> Path:
@@ -77,10 +72,12 @@ def fetch(source: str | Path, *, largest: int = LARGEST) -> Path:
     """The folder or file at an address, from the cache if it is there; a path is handed back as it is."""
     if not is_address(source):
         return Path(source).expanduser()
-    address, sha256 = _split(str(source))
-    if address.startswith("hf:"):
-        return _from_hub(address, sha256, largest)
-    return _from_web(address, sha256, largest)
+    address, mark, fragment = str(source).partition("#")
+    checksum = re.fullmatch("sha256=([0-9a-f]{64})", fragment.lower())
+    if mark and not checksum:
+        raise ConfigError(f"{address}: '#{fragment}' is not a checksum: expected #sha256= and 64 hexadecimal digits")
+    get = _from_hub if address.startswith("hf:") else _from_web
+    return get(address, checksum[1] if checksum else None, largest)
 
 
 def cache_folder() -> Path:
@@ -88,15 +85,6 @@ def cache_folder() -> Path:
     if given := os.environ.get("ELMOKIT_CACHE"):
         return Path(given).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "elmokit"
-
-
-def _split(address: str) -> tuple[str, str | None]:
-    """The address itself, and the checksum that may stand behind it."""
-    address, mark, fragment = address.partition("#")
-    checksum = re.fullmatch("sha256=([0-9a-f]{64})", fragment.lower())
-    if mark and not checksum:
-        raise ConfigError(f"{address}: '#{fragment}' is not a checksum: expected #sha256= and 64 hexadecimal digits")
-    return address, checksum[1] if checksum else None
 
 
 def _from_web(url: str, sha256: str | None, largest: int) -> Path:
@@ -109,10 +97,10 @@ def _from_web(url: str, sha256: str | None, largest: int) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial, writing(path), partial.open("w+b") as file:
             blocks = _blocks(build_opener(_Redirects(plain=plain)), url)
-            for block in _watched(url, blocks, largest):
-                file.seek(block.start)
+            for start, content, _ in _watched(url, blocks, largest):
+                file.seek(start)
                 file.truncate()
-                file.write(block.content)
+                file.write(content)
             found = _checked(url, file, sha256)
             record.unlink(missing_ok=True)
         replace_file(record, msgspec.json.encode(Record(url, found, path.stat().st_size)))
@@ -164,10 +152,12 @@ def _blocks(opener: OpenerDirector, url: str) -> Iterator[Block]:
             with opener.open(Request(url, headers=headers), timeout=SECONDS_OF_SILENCE) as response:
                 if not str(response.headers["Content-Range"]).startswith(f"bytes {done}-"):
                     done = 0
-                length, version = response.headers["Content-Length"], _version(response)
+                length, tag = response.headers["Content-Length"], response.headers["ETag"]
+                # What tells that the rest belongs to the same file as the beginning.
+                version = tag if tag and not tag.startswith("W/") else response.headers["Last-Modified"]
                 total = done + int(length) if length else None
                 while content := response.read(BLOCK):
-                    yield Block(done, content, total)
+                    yield done, content, total
                     done += len(content)
             if total is None or done == total:
                 return
@@ -180,13 +170,6 @@ def _blocks(opener: OpenerDirector, url: str) -> Iterator[Block]:
     raise CheckpointError(f"{url}: the connection broke {ATTEMPTS} times, the last time at byte {done:,}")
 
 
-def _version(response: Any) -> str | None:
-    """What tells that the rest belongs to the same file as the beginning."""
-    tag: str | None = response.headers["ETag"]
-    modified: str | None = response.headers["Last-Modified"]
-    return tag if tag and not tag.startswith("W/") else modified
-
-
 def _check_size(address: str, size: int, largest: int) -> None:
     if size > largest:
         raise CheckpointError(f"{address}: {size:,} bytes or more, and no more than {largest:,} are fetched")
@@ -196,13 +179,13 @@ def _watched(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]
     """The same blocks, reported as they come; no more than allowed."""
     begin = last = time.monotonic()
     logger.info("fetching %s", url)
-    for block in blocks:
-        end = block.start + len(block.content)
-        _check_size(url, max(block.total or 0, end), largest)
-        yield block
+    for start, content, total in blocks:
+        end = start + len(content)
+        _check_size(url, max(total or 0, end), largest)
+        yield start, content, total
         now, done = time.monotonic(), end / 2**20
-        if now - last >= SECONDS_BETWEEN_REPORTS or end == block.total:
-            last, whole = now, f" of {block.total / 2**20:,.1f}" if block.total else ""
+        if now - last >= SECONDS_BETWEEN_REPORTS or end == total:
+            last, whole = now, f" of {total / 2**20:,.1f}" if total else ""
             logger.info("%.1f%s MB, %.1f MB/s", done, whole, done / max(now - begin, 1e-6))
 
 
@@ -235,7 +218,12 @@ def _from_hub(address: str, sha256: str | None, largest: int) -> Path:
 
 def _snapshot(address: str, name: str, revision: str | None, inside: str | None, largest: int) -> Path:
     """The repository's folder in the cache, brought up to date if there is a network."""
-    hub, errors, utils = _huggingface_hub()
+    try:
+        hub: Any = import_module("huggingface_hub")
+        errors: Any = import_module("huggingface_hub.errors")
+        utils: Any = import_module("huggingface_hub.utils")
+    except ImportError:
+        raise MissingExtraError('hf:// addresses need huggingface_hub: pip install "elmokit[hub]"') from None
     wanted = {
         "revision": revision,
         "allow_patterns": [inside, f"{inside.rstrip('/')}/*"] if inside else None,
@@ -244,7 +232,7 @@ def _snapshot(address: str, name: str, revision: str | None, inside: str | None,
         "tqdm_class": partial(utils.tqdm, disable=True),
     }
     try:
-        offline = not _answers(address, name, wanted, largest)
+        offline = not _answers(hub, address, name, wanted, largest)
         return Path(hub.snapshot_download(name, **wanted, local_files_only=offline))
     except errors.RevisionNotFoundError:
         raise CheckpointError(f"{address}: the repository has no revision {revision!r}") from None
@@ -256,26 +244,16 @@ def _snapshot(address: str, name: str, revision: str | None, inside: str | None,
         raise CheckpointError(f"{address}: cannot be fetched: {' '.join(str(error).split())}") from None
 
 
-def _answers(address: str, name: str, wanted: dict[str, Any], largest: int) -> bool:
+def _answers(hub: Any, address: str, name: str, wanted: dict[str, Any], largest: int) -> bool:
     """Whether the server is there; what it would send must not be too much."""
-    hub, errors, _ = _huggingface_hub()
     try:
         size = sum(file.file_size or 0 for file in hub.snapshot_download(name, **wanted, dry_run=True))
-    except errors.DryRunError:
+    except hub.errors.DryRunError:
         return True  # the call that follows says what is wrong, or takes what is kept
-    except errors.HfHubHTTPError:
+    except hub.errors.HfHubHTTPError:
         raise
-    except errors.HTTPError:
+    except hub.errors.HTTPError:
         return False
     _check_size(address, size, largest)
     logger.info("fetching %s, %.1f MB less what is kept already", address, size / 2**20)
     return True
-
-
-def _huggingface_hub() -> tuple[Any, Any, Any]:
-    try:
-        import huggingface_hub
-        from huggingface_hub import errors, utils
-    except ImportError:
-        raise MissingExtraError('hf:// addresses need huggingface_hub: pip install "elmokit[hub]"') from None
-    return huggingface_hub, errors, utils

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import h5py
 import numpy as np
@@ -31,7 +31,6 @@ from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
 
-T = TypeVar("T")
 HEADER_ROOM = 512  # bytes kept free at the head of a file whose length is known only at its end
 ROWS_A_GROUP = 8192
 SENTENCES = "sentences"  # key of the sentence count in a parquet file's metadata
@@ -60,7 +59,7 @@ class Writer(Protocol):
 
 def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
     """Write all sentences to one file in the format of its ending; the file appears when it is complete."""
-    make_writer = _of_ending(path, WRITERS)
+    make_writer, _ = _format(path)
     number = -1
     with replacing(path) as partial:
         with writing(path):
@@ -79,25 +78,24 @@ def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
 
 def check_output(path: Path) -> None:
     """Raise at once what `write_vectors` would raise in the end: a wrong ending, no permission, a missing folder."""
-    _of_ending(path, WRITERS)
+    _format(path)
     with replacing(path, keep=False):
         pass
 
 
 def read_vectors(path: Path) -> Iterator[Vectors]:
     """The arrays of a file that `write_vectors` wrote, in order."""
-    reader = _of_ending(path, READERS)
+    _, reader = _format(path)
     try:
         yield from reader(path)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile, SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as vectors: {error}") from None
 
 
-def _of_ending(path: Path, choices: dict[str, T]) -> T:
-    if path.suffix not in choices:
-        known = ", ".join(choices)
-        raise ConfigError(f"{path}: unknown ending {path.suffix!r}: vectors are kept in {known}")
-    return choices[path.suffix]
+def _format(path: Path) -> tuple[Callable[[Path], Writer], Callable[[Path], Iterator[Vectors]]]:
+    if path.suffix not in FORMATS:
+        raise ConfigError(f"{path}: unknown ending {path.suffix!r}: vectors are kept in {', '.join(FORMATS)}")
+    return FORMATS[path.suffix]
 
 
 class Hdf5Writer:
@@ -192,7 +190,7 @@ class ParquetWriter:
     def __init__(self, path: Path) -> None:
         self.pyarrow, self.parquet = _pyarrow()
         self.path, self.sentences = path, 0
-        self.rows: defaultdict[str, list[Any]] = defaultdict(list)
+        self.rows: dict[str, list[Any]] = defaultdict(list)
         self.file: Any = None
 
     def write(self, number: int, sentence: Embedded) -> None:
@@ -271,17 +269,10 @@ def _sentences(vectors: Vectors, lengths: Any) -> Iterator[Vectors]:
         yield np.moveaxis(part, 0, -2)
 
 
-WRITERS: dict[str, Callable[[Path], Writer]] = {
-    ".h5": Hdf5Writer,
-    ".hdf5": Hdf5Writer,
-    ".npz": NpzWriter,
-    ".safetensors": SafetensorsWriter,
-    ".parquet": ParquetWriter,
-}
-READERS: dict[str, Callable[[Path], Iterator[Vectors]]] = {
-    ".h5": _read_hdf5,
-    ".hdf5": _read_hdf5,
-    ".npz": _read_npz,
-    ".safetensors": _read_safetensors,
-    ".parquet": _read_parquet,
+FORMATS: dict[str, tuple[Callable[[Path], Writer], Callable[[Path], Iterator[Vectors]]]] = {
+    ".h5": (Hdf5Writer, _read_hdf5),
+    ".hdf5": (Hdf5Writer, _read_hdf5),
+    ".npz": (NpzWriter, _read_npz),
+    ".safetensors": (SafetensorsWriter, _read_safetensors),
+    ".parquet": (ParquetWriter, _read_parquet),
 }

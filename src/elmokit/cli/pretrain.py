@@ -128,18 +128,9 @@ def _train(
             raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
         set_value(values, name, value)
     recipe = make_recipe(values)
+    options |= {"valid_paths": run.valid or (), "resume": run.resume, "workers": run.workers, "device": run.device}
     with watched(str(run.output)) as progress:
-        pretrain(
-            corpus,
-            run.output,
-            recipe,
-            valid_paths=run.valid or (),
-            resume=run.resume,
-            workers=run.workers,
-            device=run.device,
-            progress=progress,
-            **options,
-        )
+        pretrain(corpus, run.output, recipe, progress=progress, **options)
 
 
 def perplexity(

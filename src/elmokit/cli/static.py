@@ -1,8 +1,7 @@
 """`elmokit static`: one vector per word, trained and measured."""
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -36,7 +35,7 @@ class TrainOptions:
     """Begin a text file with its words and width, as word2vec does; GloVe does not."""
     workers: int | None = None
     """Processes that tokenize the text; as many as there are cores unless given."""
-    text: Annotated[TextSettings, FLAT] = TextSettings()  # noqa: RUF009
+    text: Annotated[TextSettings, FLAT] = TextSettings()
 
 
 Corpus = Annotated[
@@ -62,9 +61,7 @@ def one_hot(*corpus: Corpus, options: TrainOptions) -> None:
 
 @train.command(name="skip-gram")
 def skip_gram(
-    *corpus: Corpus,
-    settings: Annotated[SkipGramSettings, FLAT] = SkipGramSettings(),  # noqa: B008
-    options: TrainOptions,
+    *corpus: Corpus, settings: Annotated[SkipGramSettings, FLAT] = SkipGramSettings(), options: TrainOptions
 ) -> None:
     """Train skip-gram with negative sampling, by gensim.
 
@@ -76,11 +73,7 @@ def skip_gram(
 
 
 @train.command
-def glove(
-    *corpus: Corpus,
-    settings: Annotated[GloveSettings, FLAT] = GloveSettings(),  # noqa: B008
-    options: TrainOptions,
-) -> None:
+def glove(*corpus: Corpus, settings: Annotated[GloveSettings, FLAT] = GloveSettings(), options: TrainOptions) -> None:
     """Train GloVe: count which words stand near each other, then fit vectors to the logarithms of the counts.
 
     Example: elmokit static train glove novel.txt -o vectors.txt --lower-case --x-max 10
@@ -91,9 +84,7 @@ def glove(
 
 
 def _train(
-    corpus: Sequence[Path],
-    options: TrainOptions,
-    work: "Callable[[Text, Progress], StaticVectors | OneHot]",
+    corpus: Sequence[Path], options: TrainOptions, work: "Callable[[Text, Progress], StaticVectors | OneHot]"
 ) -> None:
     """Read the text, do the work, write the vectors."""
     from elmokit.cli.progress import watched
@@ -137,34 +128,33 @@ def evaluate(
     json_
         Give the results as JSON.
     """
-    results = _measure_model(model, files) if model else _measure_vectors(files, method, limit, lower_case=lower_case)
+    from elmokit.cli.output import print_json
+    from elmokit.errors import ConfigError
+
+    if not model and len(files) < 2:
+        raise ConfigError("name the vectors, then at least one set to measure them on")
+    results = list(_measured(model, files, method, limit, lower_case=lower_case))
     if json_:
-        print(json.dumps([asdict(result) for result in results], ensure_ascii=False, indent=1))
+        print_json(results, indent=1)
     else:
         print(_table(results))
 
 
-def _measure_vectors(
-    files: Sequence[Path], method: Method, limit: int | None, *, lower_case: bool
-) -> list["DatasetScore"]:
-    from elmokit.errors import ConfigError
+def _measured(
+    model: str | None, files: Sequence[Path], method: Method, limit: int | None, *, lower_case: bool
+) -> Iterator["DatasetScore"]:
+    from elmokit.elmo import load as load_model
+    from elmokit.static import evaluate, evaluate_in_context, load, read_dataset
 
-    if len(files) < 2:
-        raise ConfigError("name the vectors, then at least one set to measure them on")
-    from elmokit.static import evaluate, load, read_dataset
-
-    datasets = [read_dataset(file) for file in files[1:]]
+    datasets = [read_dataset(file) for file in (files if model else files[1:])]
+    if model:
+        elmo = load_model(model)
+        for dataset in datasets:
+            yield from evaluate_in_context(elmo, dataset)
+        return
     vectors = load(files[0], lower_case=lower_case)
-    return [result for dataset in datasets for result in evaluate(vectors, dataset, method=method, limit=limit)]
-
-
-def _measure_model(model: str, files: Sequence[Path]) -> list["DatasetScore"]:
-    from elmokit.elmo import load
-    from elmokit.static import evaluate_in_context, read_dataset
-
-    datasets = [read_dataset(file) for file in files]
-    elmo = load(model)
-    return [result for dataset in datasets for result in evaluate_in_context(elmo, dataset)]
+    for dataset in datasets:
+        yield from evaluate(vectors, dataset, method=method, limit=limit)
 
 
 def _table(results: Sequence["DatasetScore"]) -> str:
@@ -173,10 +163,5 @@ def _table(results: Sequence["DatasetScore"]) -> str:
         value = "–" if one.value is None else f"{one.value:.3f}"
         rows.append((one.dataset, one.part, one.measure, value, f"{one.found:,}", f"{one.total:,}"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column < 3 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+    line = "  ".join(f"{{:{'<' if column < 3 else '>'}{width}}}" for column, width in enumerate(widths))
+    return "\n".join(line.format(*row) for row in rows)

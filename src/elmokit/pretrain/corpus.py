@@ -1,4 +1,4 @@
-"""A prepared corpus: a folder of word ids that training reads without loading them.
+"""A prepared corpus: text tokenized once, in a folder of word ids that training reads without loading them.
 
 | file | what it holds |
 |---|---|
@@ -8,7 +8,12 @@
 | manifest.json | the format, the fingerprint of what it was made from, the length of each file, tokens forgotten |
 """
 
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +21,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import DataError
+from elmokit.errors import ConfigError, DataError
+from elmokit.files import as_json, locked, replacing_folder, writing
+from elmokit.progress import SILENCE, Progress
 from elmokit.text.characters import most_frequent_characters
-from elmokit.text.numbering import BOS_ID, SPECIAL_IDS, TRAIN, UNK_ID, VALID
-from elmokit.text.vocabulary import Vocabulary, read_vocabulary
+from elmokit.text.documents import BLOCK_BYTES, Document, ending, iter_documents, open_texts, total_bytes
+from elmokit.text.layout import Lines
+from elmokit.text.numbering import BOS_ID, TRAIN, UNK_ID, VALID, Numberer, Piece, WordCounter, number_pieces
+from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary, read_vocabulary, write_vocabulary
 
+Paths = Iterable[Path | str]
 FORMAT = 2
 OLDER, NEWER = (f"prepared by {age} version of elmokit" for age in ("an older", "a newer"))
 WORDS, COUNTS, MANIFEST = "words.txt", "counts.npy", "manifest.json"
 IDS = ("train.ids", "valid.ids")  # by part
 CORPUS_FILES = frozenset((WORDS, COUNTS, MANIFEST, *IDS))
+FIRST_WORD = UNK_ID + 1  # after <S>, </S> and <UNK>
+PIECE_CHARACTERS = 100_000
+FEWEST_BLOCKS = 4  # that a held-out part is gathered from, in a corpus too small for blocks of the full size
 FEWEST_FOR_TREND = 100  # words; among fewer, chance may look like an order
 TREND = -0.2  # correlation of rank and log count: below -0.5 for a vocabulary of other text, about 0 for an alphabet
 
@@ -65,11 +78,10 @@ class Part:
 
     @property
     def oov_rate(self) -> float:
-        """The share of tokens that the vocabulary lacks."""
         return self.unknown / self.tokens if self.tokens else 0.0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Text as ids: a word's lexicon id is also its vocabulary id if it is below the vocabulary's size, else <UNK>."""
 
@@ -89,13 +101,51 @@ class Corpus:
     @property
     def types(self) -> int:
         """Distinct words, without <S>, </S> and <UNK>."""
-        return len(self.words) - len(SPECIAL_IDS)
+        return len(self.words) - FIRST_WORD
 
     def characters(self, *, min_count: int = 1, limit: int | None = None) -> str:
         """The characters of the training text, most frequent first: a Unicode alphabet."""
-        first = len(SPECIAL_IDS)
-        counts = dict(zip(self.words[first:], self.counts[TRAIN, first:].tolist(), strict=True))
+        counts = dict(zip(self.words[FIRST_WORD:], self.counts[TRAIN, FIRST_WORD:].tolist(), strict=True))
         return most_frequent_characters(counts, min_count=min_count, limit=limit)
+
+
+def prepare(
+    paths: Paths,
+    folder: Path,
+    *,
+    tokenizer: str = "words",
+    vocabulary: Vocabulary | None = None,
+    vocab_size: int | None = None,
+    min_count: int = 1,
+    valid_paths: Paths = (),
+    valid_share: float = 0.01,
+    workers: int | None = None,
+    lines: Lines = "auto",
+    field: str = "text",
+    max_types: int = 2_000_000,
+    unchanged: bool = False,
+    progress: Progress = SILENCE,
+) -> Corpus:
+    """The corpus of these files, from the folder if it was made from the same, else made and kept there.
+
+    A vocabulary that is given is taken as it is; without one it is the `vocab_size` most frequent words of those that
+    occur `min_count` times in training. Files of `valid_paths` are held out instead of a share, and never trained on.
+    A corpus that must be `unchanged` is not made anew from other text.
+    """
+    if vocab_size is not None and vocab_size < FIRST_WORD:
+        raise ConfigError(f"a vocabulary of size {vocab_size} is too small: <S>, </S> and <UNK> alone are 3")
+    settings = {"tokenizer": tokenizer, "lines": lines, "field": field, "valid_share": valid_share}
+    source = CorpusSource(paths, valid_paths, vocabulary, settings | {"max_types": max_types})
+    fingerprint = source.fingerprint()
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.age or manifest.fingerprint != fingerprint:
+        if manifest and unchanged:
+            raise DataError(f"{folder}: made from other text, or with another vocabulary: name the same files again")
+        if manifest and manifest.age:
+            progress.message(f"{folder}: {manifest.age}, so it is prepared again")
+        with locked(folder), replacing_folder(folder, files=CORPUS_FILES, overwrite=True) as partial, writing(folder):
+            _write(partial, source, fingerprint, workers, progress)
+    return read_corpus(folder, vocab_size=vocab_size, min_count=min_count)
 
 
 def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int = 1, new_words: int = 0) -> Corpus:
@@ -105,25 +155,18 @@ def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int =
     words that this one lacks.
     """
     manifest = read_manifest(folder)
-    if manifest is None:
-        raise DataError(f"{folder}: no prepared corpus, or a damaged one: prepare it again")
-    if manifest.age:
-        raise DataError(f"{folder}: {manifest.age}: prepare it again")
+    if manifest is None or manifest.age:
+        found = manifest.age if manifest else "no prepared corpus, or a damaged one"
+        raise DataError(f"{folder}: {found}: prepare it again")
     words = read_vocabulary(folder / WORDS).words
     counts = np.load(folder / COUNTS)
     if counts.shape != (2, len(words)):
         raise DataError(f"{folder}: {len(words)} words but counts of shape {counts.shape}: prepare the corpus again")
-    size = manifest.vocabulary or _vocabulary_size(counts[TRAIN], vocab_size, min_count)
+    frequent = FIRST_WORD + int(np.count_nonzero(counts[TRAIN, FIRST_WORD:] >= max(1, min_count)))
+    size = manifest.vocabulary or min(frequent, vocab_size or frequent)
     size += min(new_words, int(np.count_nonzero(counts[TRAIN, size:])))
-    return Corpus(
-        folder=folder,
-        train=_read_part(folder, TRAIN, counts, size),
-        valid=_read_part(folder, VALID, counts, size),
-        words=words,
-        counts=counts,
-        vocabulary=Vocabulary(words[:size]),
-        forgotten=manifest.forgotten,
-    )
+    train, valid = (_read_part(folder, part, counts, size) for part in (TRAIN, VALID))
+    return Corpus(folder, train, valid, words, counts, Vocabulary(words[:size]), manifest.forgotten)
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -141,22 +184,15 @@ def check_frequency_order(corpus: Corpus) -> None:
 
     One made from other text is never in the order of this one's counts, so only the general trend is looked at.
     """
-    counts = corpus.counts[TRAIN, len(SPECIAL_IDS) : len(corpus.vocabulary)]
+    counts = corpus.counts[TRAIN, FIRST_WORD : len(corpus.vocabulary)]
     seen = np.flatnonzero(counts)
-    if len(seen) < FEWEST_FOR_TREND or np.ptp(counts[seen]) == 0:
-        return
-    if np.corrcoef(seen, np.log(counts[seen]))[0, 1] < TREND:
+    logs = np.log(counts[seen])
+    if len(seen) < FEWEST_FOR_TREND or np.ptp(logs) == 0 or np.corrcoef(seen, logs)[0, 1] < TREND:
         return
     early, late = np.array_split(seen, 2)
     ranks = early[counts[early].argmin()], late[counts[late].argmax()]
     found = [f"{corpus.words[rank + 3]!r} on line {rank + 4} occurs {counts[rank]} times" for rank in ranks]
     raise DataError(f"the vocabulary is not ordered by falling frequency: {found[0]}, {found[1]}: sort it by counts")
-
-
-def _vocabulary_size(counts: NDArray[np.int64], vocab_size: int | None, min_count: int) -> int:
-    specials = len(SPECIAL_IDS)
-    frequent = specials + int(np.count_nonzero(counts[specials:] >= max(1, min_count)))
-    return frequent if vocab_size is None else min(frequent, vocab_size)
 
 
 def _read_part(folder: Path, part: int, counts: NDArray[np.int64], vocab_size: int) -> Part:
@@ -168,3 +204,118 @@ def _read_part(folder: Path, part: int, counts: NDArray[np.int64], vocab_size: i
         tokens=int(counts[part, UNK_ID:].sum()),
         unknown=int(counts[part, UNK_ID] + counts[part, vocab_size:].sum()),
     )
+
+
+class CorpusSource:
+    """All that the ids of a corpus depend on; everything is checked that can be before reading."""
+
+    def __init__(self, paths: Paths, valid: Paths, vocabulary: Vocabulary | None, settings: dict[str, Any]) -> None:
+        """The settings are tokenizer, lines, field, valid_share and max_types."""
+        if not 0 <= settings["valid_share"] < 1:
+            raise ConfigError(f"valid_share is {settings['valid_share']}: the share held out goes from 0 to below 1")
+        if vocabulary is not None:
+            vocabulary.check_training_order()
+        reading = {"lines": settings["lines"], "field": settings["field"]}
+        self.valid, found = (open_texts(given, **reading) for given in (valid, paths))
+        held_out = {file.path.resolve() for file in self.valid}
+        self.train = [file for file in found if file.path.resolve() not in held_out]
+        if not self.train:
+            why = ": all of them are held out" if self.valid else ""
+            raise DataError(f"no files to train on{why}: name some more")
+        self.vocabulary, self.settings = vocabulary, settings | ({"valid_share": 0.0} if self.valid else {})
+
+    def fingerprint(self) -> str:
+        """A hash of the files' contents, endings and order, and of every setting."""
+        described = {
+            "version": FORMAT,
+            "settings": self.settings,
+            "vocabulary": self.vocabulary and self.vocabulary.words,
+            "train": [(ending(file.path), file.lines, file.digest()) for file in self.train],
+            "valid": [(ending(file.path), file.lines, file.digest()) for file in self.valid],
+        }
+        return blake2b(json.dumps(described).encode(), digest_size=32).hexdigest()
+
+    def pieces(self) -> Iterator[Piece]:
+        """The documents of each part put together until there is enough text for a process to work on."""
+        waiting: tuple[list[str], list[str]] = ([], [])
+        sizes = [0, 0]
+        position = 0
+        for (text, _, position), part in self._documents():
+            waiting[part].append(text)
+            sizes[part] += len(text)
+            if sizes[part] >= PIECE_CHARACTERS:
+                yield Piece("\n".join(waiting[part]), part, position)
+                waiting[part].clear()
+                sizes[part] = 0
+        for part in (TRAIN, VALID):
+            yield Piece("\n".join(waiting[part]), part, position)
+
+    def _documents(self) -> Iterator[tuple[Document, int]]:
+        share, trained = self.settings["valid_share"], total_bytes(self.train)
+        block = min(BLOCK_BYTES, int(trained * share / FEWEST_BLOCKS)) if share else BLOCK_BYTES
+        yield from _divided(iter_documents(self.train, block_bytes=block), share)
+        for text, name, position in iter_documents(self.valid):
+            yield Document(text, name, trained + position), VALID
+
+    def check_not_empty(self, sizes: NDArray[np.int64]) -> None:
+        """Refuse parts, (2,) by their tokens, without any words."""
+        where = ", ".join(file.name for file in self.train[:3]) + (" …" if len(self.train) > 3 else "")
+        if not sizes.any():
+            raise DataError(f"{where}: no words in the whole corpus: is it the right text?")
+        if not sizes[TRAIN] and not self.valid:
+            raise DataError(f"{where}: one paragraph only, and it is held out: add text, or set valid_share to 0")
+        if not sizes[TRAIN]:
+            raise DataError(f"{where}: no words to train on: is it the right text?")
+        if not sizes[VALID] and self.valid:
+            raise DataError(f"{self.valid[0].name}: no words in the held-out text: is it the right text?")
+
+
+def _divided(documents: Iterable[Document], share: float) -> Iterator[tuple[Document, int]]:
+    """Hold out a document when the share has fallen behind by half of it, and the last if none was until then."""
+    read = held = 0
+    last = None
+    for document in documents:
+        if last is not None:
+            size = len(last.text)
+            read += size
+            due = share > 0 and read * share - held >= size / 2
+            held += size if due else 0
+            yield last, VALID if due else TRAIN
+        last = document
+    if last is not None:
+        yield last, VALID if share and not held else TRAIN
+
+
+def _write(folder: Path, source: CorpusSource, fingerprint: str, workers: int | None, progress: Progress) -> None:
+    """Tokenize all text and write the ids of its words: numbers as they come first, then their ids by frequency."""
+    total = total_bytes([*source.train, *source.valid])
+    vocabulary = source.vocabulary
+    counter = WordCounter(vocabulary.words if vocabulary else (BOS, EOS, UNK), limit=source.settings["max_types"])
+    numberer = Numberer(source.settings["tokenizer"], split=source.settings["lines"] != "sentences")
+    numbered = number_pieces(source.pieces(), numberer, workers=workers, size=total)
+    with ExitStack() as stack:
+        files = [stack.enter_context((folder / name).open("wb")) for name in IDS]
+        stack.enter_context(closing(numbered))
+        for piece, (words, ids) in numbered:
+            files[piece.part].write(counter.add(words, ids, piece.part).astype("<i4").tobytes())
+            progress.update("reading", piece.position, total, unit="bytes")
+    progress.message(f"read {total / 1e6:,.1f} MB of text")
+    ranked = counter.ranked()
+    source.check_not_empty(ranked.counts.sum(axis=1))
+    for name in IDS:
+        with (folder / name).open("r+b") as file:
+            while chunk := file.read(1 << 20):
+                file.seek(-len(chunk), os.SEEK_CUR)
+                file.write(ranked.ids[np.frombuffer(chunk, dtype="<i4")].astype("<i4").tobytes())
+    write_vocabulary(folder / WORDS, Vocabulary(ranked.words))
+    np.save(folder / COUNTS, ranked.counts)
+    manifest = Manifest(
+        format=FORMAT,
+        fingerprint=fingerprint,
+        bytes={file.name: file.stat().st_size for file in sorted(folder.iterdir())},
+        vocabulary=len(vocabulary) if vocabulary else None,
+        forgotten=ranked.forgotten,
+        settings=source.settings,
+        files={"train": [file.name for file in source.train], "valid": [file.name for file in source.valid]},
+    )
+    (folder / MANIFEST).write_bytes(as_json(manifest))

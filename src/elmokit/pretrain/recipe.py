@@ -97,9 +97,7 @@ class Recipe:
     )
     """The network; what depends on the text is filled in from it."""
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
-    """What is read from the text."""
     training: TrainSettings = field(default_factory=TrainSettings)
-    """What is done with it."""
 
 
 def read_recipe(name: str) -> dict[str, Any]:
@@ -142,8 +140,8 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
     corpus = values.get("corpus")
     if not isinstance(corpus, dict) or not isinstance(corpus.get("split"), bool):
         return dict(values)
-    others = {name: value for name, value in corpus.items() if name != "split"}
-    return {**values, "corpus": others if corpus["split"] else others | {"lines": "sentences"}}
+    lines = {} if corpus["split"] else {"lines": "sentences"}
+    return {**values, "corpus": {name: value for name, value in corpus.items() if name != "split"} | lines}
 
 
 def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "") -> str:

@@ -5,14 +5,11 @@ import math
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from elmokit.files import replace_file, writing
 from elmokit.pretrain.evaluation import Perplexity
 from elmokit.pretrain.trainer import StepResult
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
 
 METRICS, CURVES = "metrics.jsonl", "tensorboard"
 EVERY = 10  # steps between two points of a training curve: the file of weeks of steps can still be opened
@@ -26,7 +23,12 @@ class Records:
         if self.path.exists():
             lines = self.path.read_text(encoding="utf-8").splitlines()
             replace_file(self.path, "".join(f"{line}\n" for line in lines if _step(line) <= step).encode())
-        self._writer = _open_curves(self.curves, step + 1) if find_spec("tensorboard") else None
+        self._writer: Any = None
+        if find_spec("tensorboard"):
+            from torch.utils.tensorboard import SummaryWriter
+
+            with writing(self.curves):  # later points of a run that broke off do not count
+                self._writer = SummaryWriter(str(self.curves), purge_step=step + 1, flush_secs=10)
 
     def add_step(self, result: StepResult, tokens_per_second: float) -> None:
         """Note how a step went, now and then."""
@@ -52,7 +54,6 @@ class Records:
         self._draw(result.step, {f"perplexity/{name}": value for name, value in (found or {}).items()})
 
     def close(self) -> None:
-        """Write what is still waiting."""
         if self._writer is not None:
             with writing(self.curves):
                 self._writer.close()
@@ -62,14 +63,6 @@ class Records:
             with writing(self.curves):
                 for name, value in values.items():
                     self._writer.add_scalar(name, value, step)
-
-
-def _open_curves(folder: Path, first_step: int) -> "SummaryWriter":
-    """Later points of a run that broke off do not count."""
-    from torch.utils.tensorboard import SummaryWriter
-
-    with writing(folder):
-        return SummaryWriter(str(folder), purge_step=first_step, flush_secs=10)
 
 
 def _step(line: str) -> Any:

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
@@ -30,11 +30,10 @@ from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
 from elmokit.errors import CheckpointError, ConfigError, OutputError
-from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, read_corpus, read_manifest
+from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
 from elmokit.pretrain.evaluation import Perplexity, perplexity, sentences_of
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
-from elmokit.pretrain.shards import prepare
 from elmokit.pretrain.trainer import StepResult, Trainer, new_model
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.vocabulary import Vocabulary
@@ -67,23 +66,17 @@ def pretrain(
     `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder.
     """
     folder, recipe = Path(folder), make_recipe(recipe)
-    place = usable_device(_own_device(device))
+    # Of several graphics cards each of a machine's processes takes its own.
+    place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
     rank, world = _join_processes()
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
             _check_folder(folder, recipe, resume=resume)
-            prepare(
-                [paths] if isinstance(paths, str | Path) else paths,
-                folder / CORPUS,
-                tokenizer=recipe.model.tokenizer,
-                vocabulary=vocabulary,
-                valid_paths=valid_paths,
-                workers=workers,
-                unchanged=resume,
-                progress=progress,
-                **asdict(recipe.corpus),
-            )
+            texts = [paths] if isinstance(paths, str | Path) else paths
+            settings = asdict(recipe.corpus) | {"tokenizer": recipe.model.tokenizer, "vocabulary": vocabulary}
+            settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": resume}
+            prepare(texts, folder / CORPUS, progress=progress, **settings)
         if world > 1:
             dist.barrier()
         bounds = recipe.corpus
@@ -102,29 +95,30 @@ def pretrain(
                 dist.destroy_process_group()
 
 
+@dataclass
 class PretrainingRun:
     """The loop: steps, measurements, checkpoints. Of several processes only the one with progress writes."""
 
-    def __init__(
-        self, folder: Path, recipe: Recipe, corpus: Corpus, trainer: Trainer, progress: Progress | None
-    ) -> None:
-        self.folder, self.recipe, self.corpus = folder, recipe, corpus
-        self.trainer, self.progress = trainer, progress
-        self.last_save = time.monotonic()
+    folder: Path
+    recipe: Recipe
+    corpus: Corpus
+    trainer: Trainer
+    progress: Progress | None
+    last_save: float = field(default_factory=time.monotonic)
 
     def finish(self) -> Perplexity | None:
         """Train to the end, and measure; an interruption leaves a checkpoint."""
         if self.trainer.step == 0:
             self.save()
         if self.progress is None:
-            self._train(None)
+            self._train()
             return None
-        with closing(Records(self.folder, step=self.trainer.step)) as records:
+        with closing(Records(self.folder, step=self.trainer.step)) as self.records:
             self.progress.message(self._corpus_facts())
             self.progress.message(self._model_facts())
-            return self._measure(self._train(records), None, records, tokens=None)
+            return self._measure(self._train(), None, tokens=None)
 
-    def _train(self, records: Records | None) -> StepResult:
+    def _train(self) -> StepResult:
         trainer = self.trainer
         result = StepResult(trainer.step, trainer.tokens, float("nan"), trainer.learning_rate())
         try:
@@ -132,8 +126,7 @@ class PretrainingRun:
                 start = time.perf_counter()
                 with _uninterrupted():
                     result = trainer.advance()
-                if records:
-                    self._report(result, time.perf_counter() - start, records)
+                self._report(result, time.perf_counter() - start)
                 self._save_in_time()
         except KeyboardInterrupt:
             self.save()
@@ -143,16 +136,16 @@ class PretrainingRun:
         self.save()
         return result
 
-    def _report(self, result: StepResult, seconds: float, records: Records) -> None:
-        """Report a step, and measure when it is time."""
-        assert self.progress is not None
+    def _report(self, result: StepResult, seconds: float) -> None:
+        if self.progress is None:
+            return
         settings = self.recipe.training
         rate = settings.batch * settings.unroll * settings.accumulate / seconds
         note = f"loss {result.loss:.3f}, {rate:,.0f} tokens/s"
         self.progress.update("training", result.step, self.trainer.total_steps, unit="steps", note=note)
-        records.add_step(result, rate)
+        self.records.add_step(result, rate)
         if result.step % settings.evaluate_steps < settings.accumulate:  # steps come that many at a time
-            self._measure(result, rate, records, tokens=settings.evaluate_tokens)
+            self._measure(result, rate, tokens=settings.evaluate_tokens)
 
     def _save_in_time(self) -> None:
         """All processes save at the same step: a clock of one of them decides."""
@@ -177,15 +170,13 @@ class PretrainingRun:
         weights = {name: weight.detach().cpu() for name, weight in self.trainer.model.weights().items()}
         return Checkpoint(self.trainer.model.config, weights, self.corpus.vocabulary, str(self.folder))
 
-    def _measure(
-        self, result: StepResult, rate: float | None, records: Records, *, tokens: int | None
-    ) -> Perplexity | None:
+    def _measure(self, result: StepResult, rate: float | None, *, tokens: int | None) -> Perplexity | None:
         """Held-out perplexity, where there is text for it, reported and written down."""
         found = None
         if self.corpus.valid.tokens:
             elmo = Elmo(self._checkpoint(), token_cache_mb=16)
             found = perplexity(elmo, sentences_of(self.corpus.valid.ids, self.corpus.words, tokens=tokens))
-        records.add_measurement(result, rate, found)
+        self.records.add_measurement(result, rate, found)
         if self.progress and found:
             self.progress.message(
                 f"step {result.step:,}: held-out perplexity {found.forward:,.1f} forward, "
@@ -194,12 +185,10 @@ class PretrainingRun:
         return found
 
     def _corpus_facts(self) -> str:
-        corpus = self.corpus
-        return (
-            f"{corpus.train.tokens:,} tokens to train on, {corpus.valid.tokens:,} held out; "
-            f"{corpus.types:,} distinct words, {len(corpus.vocabulary):,} in the vocabulary, "
-            f"which lacks {corpus.train.oov_rate:.2%} of the tokens"
-        )
+        corpus, known = self.corpus, len(self.corpus.vocabulary)
+        tokens = f"{corpus.train.tokens:,} tokens to train on, {corpus.valid.tokens:,} held out"
+        lacks = f"which lacks {corpus.train.oov_rate:.2%} of the tokens"
+        return f"{tokens}; {corpus.types:,} distinct words, {known:,} in the vocabulary, {lacks}"
 
     def _model_facts(self) -> str:
         """Its size, and estimates of the memory and the time that training takes."""
@@ -271,11 +260,6 @@ def _join_processes() -> tuple[int, int]:
     if not dist.is_initialized():
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return dist.get_rank(), world
-
-
-def _own_device(name: str) -> str:
-    """Of several graphics cards each of a machine's processes takes its own."""
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" else name
 
 
 def _check_autocast(settings: TrainSettings, device: torch.device) -> None:

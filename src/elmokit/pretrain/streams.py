@@ -54,14 +54,27 @@ class Streams:
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        _check(len(ids), batch, unroll, rank, world)
+        if batch < 1 or unroll < 1:
+            raise ConfigError(f"batch is {batch} and unroll is {unroll}: both must be at least 1")
+        if batch % world or not 0 <= rank < world:
+            raise ConfigError(
+                f"a batch of {batch} cannot be shared by process {rank} of {world}: take a multiple of {world}"
+            )
+        if len(ids) < batch * unroll:
+            raise DataError(
+                f"the corpus has {len(ids)} tokens, <S> and </S> included, and one batch takes {batch} × {unroll}: "
+                "add text, or lower batch or unroll"
+            )
+        self.ids, self.unroll, self.vocab_size, self.seed = ids, unroll, vocab_size, seed
         self.settings = {"ids": len(ids), "batch": batch, "unroll": unroll, "seed": seed}
         self.steps_per_epoch = -(-len(ids) // (batch * unroll))
         self.epoch = self.step = 0
-        columns = np.arange(rank * batch // world, (rank + 1) * batch // world + 1) * len(ids) // batch  # (B + 1,)
+        # Where each column of this process begins, and the end of the last, (B + 1,).
+        self.columns = np.arange(rank * batch // world, (rank + 1) * batch // world + 1) * len(ids) // batch
         size = min(LARGEST_BLOCK, max(SMALLEST_BLOCK, len(ids) // (batch * BLOCKS_PER_COLUMN)))
-        plan = _Plan(ids, _block_bounds(ids, size), columns, unroll, vocab_size, seed)
-        self._readers = (_Reader(plan, reverse=False), _Reader(plan, reverse=True))
+        # Where each block begins, at the beginning of a sentence, and the end of the last.
+        self.blocks = np.array(sorted({*(_next_sentence(ids, start) for start in range(0, len(ids), size)), len(ids)}))
+        self._readers = (_Reader(self, reverse=False), _Reader(self, reverse=True))
 
     def __iter__(self) -> Iterator[Chunk]:
         return self
@@ -90,26 +103,6 @@ class Streams:
         self.epoch, self.step = state["epoch"], state["step"]
 
 
-def _check(length: int, batch: int, unroll: int, rank: int, world: int) -> None:
-    if batch < 1 or unroll < 1:
-        raise ConfigError(f"batch is {batch} and unroll is {unroll}: both must be at least 1")
-    if batch % world or not 0 <= rank < world:
-        raise ConfigError(
-            f"a batch of {batch} cannot be shared by process {rank} of {world}: take a multiple of {world}"
-        )
-    if length < batch * unroll:
-        raise DataError(
-            f"the corpus has {length} tokens, <S> and </S> included, and one batch takes {batch} × {unroll}: "
-            "add text, or lower batch or unroll"
-        )
-
-
-def _block_bounds(ids: NDArray[np.int32], size: int) -> NDArray[np.int64]:
-    """Where blocks of about that size begin, each at the beginning of a sentence, and the end of the last."""
-    starts = {_next_sentence(ids, start) for start in range(0, len(ids), size)}
-    return np.array(sorted({*starts, len(ids)}))
-
-
 def _next_sentence(ids: NDArray[np.int32], start: int, window: int = 256) -> int:
     while start < len(ids):
         found = np.flatnonzero(ids[start : start + window] == BOS_ID)
@@ -119,23 +112,10 @@ def _next_sentence(ids: NDArray[np.int32], start: int, window: int = 256) -> int
     return len(ids)
 
 
-class _Plan(NamedTuple):
-    """What the two directions have in common."""
-
-    ids: NDArray[np.int32]
-    blocks: NDArray[np.int64]
-    """Where each block begins, and the end of the last."""
-    columns: NDArray[np.int64]
-    """Where each column of this process begins, and the end of the last, (B + 1,)."""
-    unroll: int
-    vocab_size: int
-    seed: int
-
-
 class _Reader:
     """One direction: puts many chunks together at once, a panel, and hands them out."""
 
-    def __init__(self, plan: _Plan, *, reverse: bool) -> None:
+    def __init__(self, plan: Streams, *, reverse: bool) -> None:
         self.plan, self.reverse = plan, reverse
         self.begin, self.end = (EOS_ID, BOS_ID) if reverse else (BOS_ID, EOS_ID)
         self.chunks = -(-ROWS_AT_ONCE // plan.unroll)
@@ -143,7 +123,6 @@ class _Reader:
         self.panel: Direction
 
     def read(self, epoch: int, step: int) -> Direction:
-        """The chunk of that step."""
         number, within = divmod(step, self.chunks)
         if self.epoch != epoch:
             self._begin_epoch(epoch)

@@ -68,15 +68,8 @@ class Trainer:
         keep_freed_memory()
         self.model, self.settings, self.rank, self.world = model, recipe.training, rank, world
         settings = recipe.training
-        self.streams = Streams(
-            corpus.train.ids,
-            vocab_size=len(corpus.vocabulary),
-            batch=settings.batch,
-            unroll=settings.unroll,
-            seed=settings.seed,
-            rank=rank,
-            world=world,
-        )
+        sizes = {"vocab_size": len(corpus.vocabulary), "batch": settings.batch, "unroll": settings.unroll}
+        self.streams = Streams(corpus.train.ids, **sizes, seed=settings.seed, rank=rank, world=world)
         self.total_steps = max(1, math.ceil(settings.epochs * self.streams.steps_per_epoch))
         self.head_steps = math.ceil(settings.head_epochs * self.streams.steps_per_epoch)
         self.table = WordEncoder(model.config, corpus.vocabulary).encode(corpus.words)
@@ -116,25 +109,20 @@ class Trainer:
         inputs = np.stack([chunk.forward.inputs, chunk.backward.inputs])  # (2, T, B)
         words, indices = np.unique(inputs, return_inverse=True)
         indices = indices.reshape(inputs.shape)
+        ids = WordIds(*(None if part is None else part[words] for part in self.table))
         autocast = settings.autocast == "bf16"
         with torch.autocast(self.state.h.device.type, torch.bfloat16, enabled=autocast):
-            vectors = self.model.bilm.tokens(*self._read(words)).to(self.state.h.dtype)  # (U, P)
-        forward, backward = (
-            self._step(number, direction, chunk[direction], indices[direction]) for direction in (0, 1)
-        )
+            vectors = self.model.bilm.tokens(*as_tensors(ids, self.state.h.device)).to(self.state.h.dtype)  # (U, P)
+        steps = self._step(number, 0, chunk.forward, indices[0]), self._step(number, 1, chunk.backward, indices[1])
         scale = 0.5 * settings.gradient_scale / (settings.batch * settings.unroll * settings.accumulate)
         results, self.state = self.model.backpropagate(
-            vectors, (forward, backward), self.state, dropout=settings.dropout, scale=scale, autocast=autocast
+            vectors, steps, self.state, dropout=settings.dropout, scale=scale, autocast=autocast
         )
         return sum(result.loss for result in results), sum(result.targets for result in results)
 
-    def _read(self, words: Any) -> tuple[Tensor | None, Tensor | None]:
-        ids = WordIds(*(None if part is None else part[words] for part in self.table))
-        return as_tensors(ids, next(self.model.parameters()).device)
-
     def _step(self, number: int, direction: int, read: Direction, indices: Any) -> Step:
         """What a direction reads; all randomness follows from the settings' seed and the number of the step."""
-        device = next(self.model.parameters()).device
+        device = self.state.h.device
         keep = torch.from_numpy(read.keep).to(device) if self.settings.reset == "sentence" else None
         targets = torch.from_numpy(read.targets).to(device)
         seed = (self.settings.seed, number, direction)

@@ -14,40 +14,22 @@ from elmokit.lazy import attach
 
 if TYPE_CHECKING:
     from elmokit.static.corpus import open_text
-    from elmokit.static.datasets import read_dataset
     from elmokit.static.embedders import OneHot, StaticVectors, load
-    from elmokit.static.evaluation import evaluate, evaluate_in_context
+    from elmokit.static.evaluation import evaluate, evaluate_in_context, read_dataset
     from elmokit.static.glove import train_glove
     from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
     from elmokit.static.skip_gram import train_skip_gram
 
-__all__ = [
-    "GloveSettings",
-    "OneHot",
-    "SkipGramSettings",
-    "StaticVectors",
-    "TextSettings",
-    "evaluate",
-    "evaluate_in_context",
-    "load",
-    "open_text",
-    "read_dataset",
-    "train_glove",
-    "train_skip_gram",
-]
+__all__ = ["GloveSettings", "OneHot", "SkipGramSettings", "StaticVectors", "TextSettings", "evaluate"]
+__all__ += ["evaluate_in_context", "load", "open_text", "read_dataset", "train_glove", "train_skip_gram"]
 
-_HOMES = {
-    "OneHot": "elmokit.static.embedders",
-    "StaticVectors": "elmokit.static.embedders",
-    "load": "elmokit.static.embedders",
-    "TextSettings": "elmokit.static.settings",
-    "GloveSettings": "elmokit.static.settings",
-    "SkipGramSettings": "elmokit.static.settings",
-    "open_text": "elmokit.static.corpus",
-    "train_glove": "elmokit.static.glove",
-    "train_skip_gram": "elmokit.static.skip_gram",
-    "read_dataset": "elmokit.static.datasets",
-    "evaluate": "elmokit.static.evaluation",
-    "evaluate_in_context": "elmokit.static.evaluation",
+_MODULES = {
+    "corpus": ("open_text",),
+    "embedders": ("OneHot", "StaticVectors", "load"),
+    "evaluation": ("evaluate", "evaluate_in_context", "read_dataset"),
+    "glove": ("train_glove",),
+    "settings": ("GloveSettings", "SkipGramSettings", "TextSettings"),
+    "skip_gram": ("train_skip_gram",),
 }
+_HOMES = {name: f"elmokit.static.{module}" for module, names in _MODULES.items() for name in names}
 __getattr__, __dir__ = attach(__name__, _HOMES)

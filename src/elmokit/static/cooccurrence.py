@@ -6,6 +6,7 @@ whole numbers of a unit that every 1/distance is a multiple of, so they are exac
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def count_cooccurrences(
     if words**2 * window >= 2**63:
         raise ConfigError(f"{words:,} words with a window of {window} are too many to number their pairs")
     memory = int(memory_mb * 1e6)
-    layout = Layout.fitting(words, memory // (4 * 8 * threads), symmetric=symmetric)
+    layout = Layout(words, memory // (4 * 8 * threads), symmetric=symmetric)
     room = memory // (2 * 16 * threads)
     counters = [Counter(layout, window, room, text.folder / f"sums-{number}") for number in range(threads)]
     bounds = [0, *(text.line_end(tokens * number // threads) for number in range(1, threads)), tokens]
@@ -88,43 +89,30 @@ def count_cooccurrences(
     return Cooccurrences(_shuffled(records, text.folder, buckets, seed), words, symmetric)
 
 
-@dataclass(frozen=True, eq=False)
 class Layout:
-    """Which pairs have a cell in the table: those of the most frequent words, by the product of their ranks."""
+    """Which pairs have a cell in the table: those of the most frequent words, by the product of their ranks.
 
-    symmetric: bool
-    """Whether the table holds i ≤ j alone."""
-    rows: Ints
-    """(V,): the cell of (i, j) is rows[i] + j …"""
-    columns: Ints
-    """(V,): … if j < columns[i]."""
+    The table is the largest with at most so many cells; a symmetric one holds i ≤ j alone.
+    """
 
-    @classmethod
-    def fitting(cls, words: int, cells: int, *, symmetric: bool) -> "Layout":
-        """The largest table with at most so many cells."""
-        low, high = 0, words**2  # the largest product is between them
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = _row_lengths(words, middle, symmetric=symmetric).sum() <= cells
-            low, high = (middle, high) if fits else (low, middle - 1)
-        lengths = _row_lengths(words, low, symmetric=symmetric)
-        first = np.arange(words) if symmetric else np.zeros(words, dtype=np.int64)
-        return cls(symmetric, np.cumsum(lengths) - lengths - first, first + lengths)
+    def __init__(self, words: int, cells: int, *, symmetric: bool) -> None:
+        ranks = np.arange(1, words + 1)
+        first = ranks - 1 if symmetric else np.zeros_like(ranks)  # column of each row
+
+        def lengths(product: int) -> Ints:
+            return np.maximum(np.minimum(product // ranks, words) - first, 0)
+
+        found = lengths(bisect_right(range(words**2 + 1), cells, key=lambda product: lengths(product).sum()) - 1)
+        self.symmetric, self.starts = symmetric, np.cumsum(found) - found
+        # (V,): the cell of (i, j) is rows[i] + j if j < columns[i].
+        self.rows, self.columns = self.starts - first, first + found
 
     def read(self, table: Ints) -> Iterator[SortedSums]:
         """The sums of a table that are not 0."""
-        words = len(self.rows)
-        starts = self.rows + np.arange(words) if self.symmetric else self.rows
         for start in range(0, len(table), STEP):
             cells = np.flatnonzero(table[start : start + STEP]) + start
-            rows = np.searchsorted(starts, cells, side="right") - 1
-            yield SortedSums(rows * words + cells - self.rows[rows], table[cells])
-
-
-def _row_lengths(words: int, product: int, *, symmetric: bool) -> Ints:
-    ranks = np.arange(1, words + 1)
-    columns = np.minimum(product // ranks, words)
-    return np.maximum(columns - ranks + 1, 0) if symmetric else columns
+            rows = np.searchsorted(self.starts, cells, side="right") - 1
+            yield SortedSums(rows * len(self.rows) + cells - self.rows[rows], table[cells])
 
 
 class Counter:
@@ -140,13 +128,11 @@ class Counter:
     def count(self, ids: NDArray[np.int32], begin: int, end: int) -> Iterator[int]:
         """Count the words from begin to end, and say now and then how many are done."""
         kernel, layout, first = compiled(count_pairs), self.layout, begin
+        cells = layout.rows, layout.columns, self.table
         buffer, used = np.empty(self.room, dtype=np.int64), 0
         while begin < end:
             stop = min(begin + STEP, end)
-            free = buffer[used:]
-            begin, added = kernel(
-                ids, begin, stop, layout.symmetric, self.weights, layout.rows, layout.columns, self.table, free
-            )
+            begin, added = kernel(ids, begin, stop, layout.symmetric, self.weights, *cells, buffer[used:])
             used += added
             if used and (begin < stop or begin == end):
                 self._put_aside(buffer[:used])
@@ -165,8 +151,13 @@ class Counter:
 
 def merge_sums(parts: Sequence[SortedSums], items: int) -> Iterator[SortedSums]:
     """All parts in one, in stretches of about so many items."""
+    if not parts:
+        return
+    # Pairs that divide all parts into stretches of about so many items; the last one is beyond them all.
+    samples = np.sort(np.concatenate([part.pairs[:: max(1, items // (2 * len(parts)))] for part in parts]))
+    last = max(int(part.pairs[-1]) for part in parts) + 1
     starts = [0] * len(parts)
-    for bound in _bounds(parts, items) if parts else []:
+    for bound in (*np.unique(samples[2 * len(parts) :: 2 * len(parts)]).tolist(), last):
         ends = [int(np.searchsorted(part.pairs, bound)) for part in parts]
         found = [(part.pairs[a:b], part.sums[a:b]) for part, a, b in zip(parts, starts, ends, strict=True)]
         pairs, sums = (np.concatenate(numbers) for numbers in zip(*found, strict=True))
@@ -175,14 +166,6 @@ def merge_sums(parts: Sequence[SortedSums], items: int) -> Iterator[SortedSums]:
         firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
         yield SortedSums(pairs[firsts], np.add.reduceat(sums[order], firsts))
         starts = ends
-
-
-def _bounds(parts: Sequence[SortedSums], items: int) -> list[int]:
-    """Pairs that divide all parts into stretches of about so many items; the last one is beyond them all."""
-    step = max(1, items // (2 * len(parts)))
-    samples = np.sort(np.concatenate([part.pairs[::step] for part in parts]))
-    last = max(int(part.pairs[-1]) for part in parts) + 1
-    return [*np.unique(samples[2 * len(parts) :: 2 * len(parts)]).tolist(), last]
 
 
 def _records(sums: SortedSums, words: int, unit: int, *, symmetric: bool) -> Records:
@@ -204,12 +187,10 @@ def _shuffled(blocks: Iterable[Records], folder: Path, buckets: int, seed: int) 
             drawn = random.integers(buckets, size=len(block))
             for bucket, file in enumerate(files):
                 block[drawn == bucket].tofile(file)
-    return [_shuffle(path, random) for path in paths if path.stat().st_size]
-
-
-def _shuffle(path: Path, random: np.random.Generator) -> Records:
-    """Sort by 16 random bits, which is faster than a permutation; the few that draw the same stay in order."""
-    records = np.fromfile(path, dtype=RECORD)
-    drawn = random.integers(1 << 16, size=len(records), dtype=np.uint16)
-    records.view("V12").take(np.argsort(drawn, kind="stable")).tofile(path)
-    return np.memmap(path, dtype=RECORD, mode="r")
+    paths = [path for path in paths if path.stat().st_size]
+    for path in paths:
+        records = np.fromfile(path, dtype=RECORD)
+        # To sort by 16 random bits is faster than a permutation; the few that draw the same stay in order.
+        drawn = random.integers(1 << 16, size=len(records), dtype=np.uint16)
+        records.view("V12").take(np.argsort(drawn, kind="stable")).tofile(path)
+    return [np.memmap(path, dtype=RECORD, mode="r") for path in paths]

@@ -16,6 +16,7 @@ from elmokit.text.documents import iter_documents, open_texts, total_bytes
 from elmokit.text.numbering import EOS_ID, SPECIAL_IDS, TRAIN, Numberer, Piece, RankedWords, WordCounter, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
+Paths = Iterable[Path | str]
 END = -1
 MOST_WORDS = 5_000_000  # distinct; beyond them the rarest are forgotten
 CHUNK = 1 << 20
@@ -62,11 +63,7 @@ class Text:
 
 @contextmanager
 def open_text(
-    paths: Iterable[Path | str],
-    settings: TextSettings = TextSettings(),  # noqa: B008
-    *,
-    workers: int | None = None,
-    progress: Progress = SILENCE,
+    paths: Paths, settings: TextSettings = TextSettings(), *, workers: int | None = None, progress: Progress = SILENCE
 ) -> Iterator[Text]:
     """The text of these files, tokenized and numbered, in temporary files that go with it."""
     try:
@@ -77,12 +74,7 @@ def open_text(
 
 
 def read_text(
-    paths: Iterable[Path | str],
-    folder: Path,
-    settings: TextSettings,
-    *,
-    workers: int | None = None,
-    progress: Progress = SILENCE,
+    paths: Paths, folder: Path, settings: TextSettings, *, workers: int | None = None, progress: Progress = SILENCE
 ) -> Text:
     """The text of these files, tokenized and numbered, with its ids in a file in the folder.
 
@@ -109,8 +101,7 @@ def read_text(
 
 def _vocabulary(ranked: RankedWords, settings: TextSettings, name: str) -> list[int]:
     """The ids of the words that have vectors."""
-    counts = ranked.counts[TRAIN]
-    first = len(SPECIAL_IDS)
+    counts, first = ranked.counts[TRAIN], len(SPECIAL_IDS)
     frequent = range(first, first + int(np.count_nonzero(counts[first:] >= settings.min_count)))
     kept = [number for number in frequent if settings.punctuation or any(map(str.isalnum, ranked.words[number]))]
     if not kept:

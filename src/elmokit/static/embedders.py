@@ -13,24 +13,53 @@ from elmokit.text.inputs import tokenized
 from elmokit.text.tokenizers import get_tokenizer
 
 
-class StaticVectors:
-    """Words and a vector for each: skip-gram's, GloVe's, or any file's. A word that is not among them has zeros.
+class StaticEmbedder:
+    """Words with a row each; a repeated word keeps its first. A word that is not among them has a vector of zeros.
 
     With `lower_case` a word that is not among them has the vector of its lower-case form.
     """
 
     layer_count = 1
 
+    def __init__(self, words: Sequence[str], width: int, *, lower_case: bool, tokenizer: str) -> None:
+        self.words, self.width, self.lower_case = tuple(words), width, lower_case
+        self.tokenizer = get_tokenizer(tokenizer)
+        self._rows: dict[str, int] = {}
+        for row, word in enumerate(self.words):
+            self._rows.setdefault(word, row)
+
+    def __contains__(self, word: str) -> bool:
+        return bool(self.rows([word])[0] >= 0)
+
+    def rows(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The row of each word, or of its lower-case form if that is asked for; −1 if there is none."""
+        others = self._rows if self.lower_case else {}
+        found = [self._rows.get(word, others.get(word.lower(), -1)) for word in words]
+        return np.array(found, dtype=np.int64)
+
+    def vectors_of(self, words: Sequence[str]) -> Vectors:
+        """One vector per word, (words, width); zeros for a word that is not among ours."""
+        raise NotImplementedError
+
+    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
+        """One array per sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
+        if isinstance(layers, bool) or layers not in ("average", "top", "all", 0):
+            known = "static vectors have 'average', 'top', 'all' and 0, all the same"
+            raise ConfigError(f"unknown layers {layers!r}: {known}")
+        found = [self.vectors_of(tokens) for tokens in tokenized(sentences, self.tokenizer)]
+        return [vectors[None] for vectors in found] if layers == "all" else found
+
+
+class StaticVectors(StaticEmbedder):
+    """Words and a vector for each: skip-gram's, GloVe's, or any file's."""
+
     def __init__(
         self, words: Sequence[str], vectors: Vectors, *, lower_case: bool = False, tokenizer: str = "words"
     ) -> None:
         if vectors.ndim != 2 or len(vectors) != len(words):
             raise DataError(f"{len(words):,} words, but vectors of shape {vectors.shape}: expected a row for each word")
-        self.lookup = Lookup(words, lower_case=lower_case)
-        self.words = self.lookup.words
+        super().__init__(words, int(vectors.shape[1]), lower_case=lower_case, tokenizer=tokenizer)
         self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)  # (V, D)
-        self.width = int(vectors.shape[1])
-        self.tokenizer = get_tokenizer(tokenizer)
 
     @classmethod
     def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "StaticVectors":
@@ -41,35 +70,21 @@ class StaticVectors:
         """Write a file in the format of its ending; text without `header` is GloVe's."""
         write_vectors(Path(path), self.words, self.vectors, header=header)
 
-    def __contains__(self, word: str) -> bool:
-        return self.lookup.row(word) >= 0
-
     def vectors_of(self, words: Sequence[str]) -> Vectors:
-        """One vector per word, (words, width); zeros for a word that is not among ours."""
-        rows = self.lookup.rows(words)
+        rows = self.rows(words)
         found = self.vectors[rows]  # (T, D)
         found[rows < 0] = 0
         return found
 
-    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
-        """One array per sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
-        _check_layers(layers)
-        return [_layered(self.vectors_of(tokens), layers) for tokens in tokenized(sentences, self.tokenizer)]
 
-
-class OneHot:
-    """A vector as wide as the vocabulary with a 1 at the word's index; zeros for a word that is not in it.
+class OneHot(StaticEmbedder):
+    """A vector as wide as the vocabulary with a 1 at the word's index.
 
     It is kept as the indices alone; `embed` writes the vectors out, `indices` does not.
     """
 
-    layer_count = 1
-
     def __init__(self, words: Sequence[str], *, lower_case: bool = False, tokenizer: str = "words") -> None:
-        self.lookup = Lookup(words, lower_case=lower_case)
-        self.words = self.lookup.words
-        self.width = len(self.words)
-        self.tokenizer = get_tokenizer(tokenizer)
+        super().__init__(words, len(words), lower_case=lower_case, tokenizer=tokenizer)
 
     @classmethod
     def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "OneHot":
@@ -93,47 +108,13 @@ class OneHot:
 
     def indices(self, sentences: Iterable[Sentence]) -> list[NDArray[np.int64]]:
         """Where the 1 stands, one array per sentence, (tokens,); −1 for a word that is not in the vocabulary."""
-        return [self.lookup.rows(tokens) for tokens in tokenized(sentences, self.tokenizer)]
+        return [self.rows(tokens) for tokens in tokenized(sentences, self.tokenizer)]
 
-    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
-        """One array per sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
-        _check_layers(layers)
-        return [_layered(self._written_out(indices), layers) for indices in self.indices(sentences)]
-
-    def _written_out(self, indices: NDArray[np.int64]) -> Vectors:
-        vectors = np.zeros((len(indices), self.width), dtype=np.float32)  # (T, V)
-        known = indices >= 0
-        vectors[np.flatnonzero(known), indices[known]] = 1
+    def vectors_of(self, words: Sequence[str]) -> Vectors:
+        indices = self.rows(words)
+        vectors = np.zeros((len(words), self.width), dtype=np.float32)  # (T, V)
+        vectors[np.flatnonzero(indices >= 0), indices[indices >= 0]] = 1
         return vectors
 
 
 load = StaticVectors.load
-
-
-class Lookup:
-    """Words and their rows; a repeated word keeps its first."""
-
-    def __init__(self, words: Sequence[str], *, lower_case: bool) -> None:
-        self.words = tuple(words)
-        self.lower_case = lower_case
-        self._rows: dict[str, int] = {}
-        for row, word in enumerate(self.words):
-            self._rows.setdefault(word, row)
-
-    def row(self, word: str) -> int:
-        """The word's row, or that of its lower-case form if that is asked for; −1 if there is none."""
-        row = self._rows.get(word, -1)
-        return self._rows.get(word.lower(), -1) if row < 0 and self.lower_case else row
-
-    def rows(self, words: Sequence[str]) -> NDArray[np.int64]:
-        """The row of each word."""
-        return np.array([self.row(word) for word in words], dtype=np.int64)
-
-
-def _check_layers(layers: Layers) -> None:
-    if isinstance(layers, bool) or layers not in ("average", "top", "all", 0):
-        raise ConfigError(f"unknown layers {layers!r}: static vectors have 'average', 'top', 'all' and 0, all the same")
-
-
-def _layered(vectors: Vectors, layers: Layers) -> Vectors:
-    return vectors[None] if layers == "all" else vectors

@@ -15,7 +15,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -72,15 +72,13 @@ def read_vectors(path: Path) -> Block:
 
 def read_blocks(path: Path) -> Iterator[Block]:
     """The words of a file in order, at least one, some at a time."""
-    reader = READERS[_ending(path)]
-    empty = True
+    reader, block = READERS[_ending(path)], None
     try:
         for block in reader(path):
-            empty = False
             yield block
     except (OSError, EOFError, zlib.error, SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as vectors: {getattr(error, 'strerror', None) or error}") from None
-    if empty:
+    if block is None:
         raise DataError(f"{path}: there are no vectors in it")
 
 
@@ -90,19 +88,25 @@ def write_vectors(path: Path, words: Sequence[str], vectors: Vectors | Identity,
     The file appears when it is complete.
     """
     ending = _ending(path)
-    encoded = [_encoded(path, word, blanks=not ending.startswith(".bin")) for word in words]
+    binary = ending.startswith(".bin")
+    encoded = [_encoded(path, word, blanks=not binary) for word in words]
     with replacing(path) as new, writing(path, (OSError, SafetensorError)):
         if ending == ".safetensors":
-            _write_tensors(new, encoded, vectors)
+            tensors = {"words": np.frombuffer(b"".join(word + b"\n" for word in encoded), dtype=np.uint8)}
+            if not isinstance(vectors, Identity):
+                tensors["vectors"] = np.ascontiguousarray(vectors)
+            save_file(tensors, new)
             return
-        with _open_new(new) as file:
-            if header or ending.startswith(".bin"):
+        with (
+            new.open("wb") as raw,
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if new.suffix == ".gz" else nullcontext(raw) as file,
+        ):
+            if header or binary:
                 file.write(b"%d %d\n" % (len(words), vectors.shape[1]))
             # Nine digits give every float32 back to the bit.
             numbers = b" ".join([b"%.9g"] * vectors.shape[1])
             for row, word in enumerate(encoded):
                 vector = vectors[row : row + 1][0]
-                binary = ending.startswith(".bin")
                 content = vector.astype("<f4").tobytes() if binary else numbers % tuple(vector.tolist())
                 file.write(word + b" " + content + b"\n")
 
@@ -141,16 +145,6 @@ def _open_old(path: Path) -> BinaryIO:
     return BufferedReader(gzip.GzipFile(path)) if path.suffix == ".gz" else path.open("rb")
 
 
-@contextmanager
-def _open_new(path: Path) -> Iterator[BinaryIO]:
-    with path.open("wb") as file:
-        if path.suffix != ".gz":
-            yield file
-            return
-        with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packing:
-            yield packing  # type: ignore[misc]
-
-
 def _header(line: bytes) -> tuple[int, int] | None:
     """Words and width, if the line says them."""
     fields = line.split()
@@ -175,11 +169,6 @@ def _read_tensors(path: Path) -> Iterator[Block]:
             if not np.isfinite(block).all():
                 raise DataError(f"{path}: not all numbers of the words {start + 1} to {end} are finite")
             yield Block(words[start:end], block)
-
-
-def _write_tensors(path: Path, words: Sequence[bytes], vectors: Vectors | Identity) -> None:
-    tensors = {"words": np.frombuffer(b"".join(word + b"\n" for word in words), dtype=np.uint8)}
-    save_file(tensors if isinstance(vectors, Identity) else tensors | {"vectors": np.ascontiguousarray(vectors)}, path)
 
 
 def _read_binary(path: Path) -> Iterator[Block]:

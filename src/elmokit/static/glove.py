@@ -105,21 +105,11 @@ class Glove:
 
 
 def train_glove(
-    text: Text,
-    settings: GloveSettings = GloveSettings(),  # noqa: B008
-    *,
-    progress: Progress = SILENCE,
+    text: Text, settings: GloveSettings = GloveSettings(), *, progress: Progress = SILENCE
 ) -> StaticVectors:
     """Count the text and train on the counts; the loss of every epoch is reported."""
-    cooccurrences = count_cooccurrences(
-        text,
-        window=settings.window,
-        symmetric=settings.symmetric,
-        memory_mb=settings.memory_mb,
-        threads=settings.threads,
-        seed=settings.seed,
-        progress=progress,
-    )
+    counting = {name: getattr(settings, name) for name in ("window", "symmetric", "memory_mb", "threads", "seed")}
+    cooccurrences = count_cooccurrences(text, **counting, progress=progress)
     if not cooccurrences.parts:
         raise DataError("no two words of the vocabulary stand near each other: is every line one word?")
     glove = Glove(cooccurrences, settings)

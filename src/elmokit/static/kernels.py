@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Event
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import MissingExtraError
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 # A sum of products may be added up in any order: that is what lets the compiler use wide registers.
@@ -24,13 +22,13 @@ REORDERED = {"reassoc", "contract", "nsz"}
 
 
 @cache
-def compiled(kernel: Callable[P, R]) -> Callable[P, R]:
+def compiled(kernel: Callable[..., Any]) -> Any:
     """The kernel in machine code; compiled anew in every process, for a cache on disk needs a folder to be trusted."""
     try:
         import numba
     except ImportError:
         raise MissingExtraError('GloVe needs numba: pip install "elmokit[static]"') from None
-    return cast("Callable[P, R]", numba.njit(kernel, nogil=True, fastmath=REORDERED, error_model="numpy"))
+    return numba.njit(kernel, nogil=True, fastmath=REORDERED, error_model="numpy")
 
 
 def run_together(jobs: Sequence[Iterable[int]], report: Callable[[int], None] | None) -> None:

@@ -1,7 +1,6 @@
 """Skip-gram with negative sampling, trained by gensim."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.progress import SILENCE, Progress
@@ -13,13 +12,14 @@ LINES_PER_REPORT = 1000
 
 
 def train_skip_gram(
-    text: Text,
-    settings: SkipGramSettings = SkipGramSettings(),  # noqa: B008
-    *,
-    progress: Progress = SILENCE,
+    text: Text, settings: SkipGramSettings = SkipGramSettings(), *, progress: Progress = SILENCE
 ) -> StaticVectors:
     """Train on the text."""
-    model = _word2vec()(
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        raise MissingExtraError('skip-gram needs gensim: pip install "elmokit[static]"') from None
+    model = Word2Vec(
         vector_size=settings.dimensions,
         window=settings.window,
         negative=settings.negatives,
@@ -46,24 +46,12 @@ class _Sentences:
     """The sentences of a text, as often as gensim asks for them."""
 
     def __init__(self, text: Text, epochs: int, progress: Progress) -> None:
-        self.text, self.total, self.progress = text, epochs * text.tokens, progress
+        self.text, self.tokens, self.epochs, self.progress = text, text.tokens, epochs, progress
         self.done = 0
 
     def __iter__(self) -> Iterator[list[str]]:
         for number, sentence in enumerate(self.text.sentences()):
             yield sentence
             self.done += len(sentence)
-            if number % LINES_PER_REPORT == 0:
-                self._report()
-        self._report()
-
-    def _report(self) -> None:
-        self.progress.update("training", self.done, self.total, unit="words")
-
-
-def _word2vec() -> Any:
-    try:
-        from gensim.models import Word2Vec
-    except ImportError:
-        raise MissingExtraError('skip-gram needs gensim: pip install "elmokit[static]"') from None
-    return Word2Vec
+            if number % LINES_PER_REPORT == 0 or self.done % self.tokens == 0:
+                self.progress.update("training", self.done, self.epochs * self.tokens, unit="words")

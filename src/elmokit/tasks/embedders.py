@@ -45,7 +45,7 @@ def identify(name: str, embedder: Embedder) -> EmbedderId:
         hashed = blake2b("\n".join(embedder.words).encode("utf-8", "surrogatepass"), digest_size=32)
         if isinstance(embedder, StaticVectors):
             hashed.update(embedder.vectors.data)
-        return EmbedderId(kind=kind, name=name, digest=hashed.hexdigest(), lower_case=embedder.lookup.lower_case)
+        return EmbedderId(kind=kind, name=name, digest=hashed.hexdigest(), lower_case=embedder.lower_case)
     return EmbedderId(kind="other", name=name, digest="")
 
 

@@ -20,7 +20,6 @@ class BracketedWord(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The token itself."""
         return self.context.tokens[self.position].text
 
 
@@ -40,15 +39,9 @@ def read_brackets(text: str, tokenizer: Tokenizer) -> BracketedWord:
     if not word:
         raise DataError(f"{text!r} has nothing in its brackets: put a word there, as in {EXAMPLE}")
     before, after = text[: pairs[0].start()], text[pairs[0].end() :]
-    return _tokenized(before, word, after, tokenizer)
-
-
-def _tokenized(before: str, word: str, after: str, tokenizer: Tokenizer) -> BracketedWord:
-    """The tokens of the whole sentence, or of the parts around the word where those would cross its bounds."""
-    text = before + word + after
     target = Token(word, len(before), len(before) + len(word))
-    tokens = tokenizer(text)
-    if target not in tokens:
+    tokens = tokenizer(before + word + after)
+    if target not in tokens:  # they would cross the word's bounds
         later = [Token(piece, target.end + start, target.end + end) for piece, start, end in tokenizer(after)]
         tokens = [*tokenizer(before), target, *later]
-    return BracketedWord(Context(text, tokens, ""), tokens.index(target))
+    return BracketedWord(Context(before + word + after, tokens, ""), tokens.index(target))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,6 @@ class Context(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The tokens as a model reads them."""
         return [token.text for token in self.tokens]
 
     def around(self, position: int, *, reach: int | None = None) -> tuple[str, str, str]:
@@ -84,21 +84,14 @@ def open_corpus(
 def iter_sentences(text: str, *, split: bool) -> Iterator[str]:
     """The sentences of a document's text, which has one paragraph per line to be split, or one sentence."""
     for line in text.split("\n"):
-        if not split:
-            yield line
-        else:
-            for start, end in split_sentences(line):
-                yield line[start:end]
+        yield from (line[start:end] for start, end in split_sentences(line)) if split else [line]
 
 
 def make_corpus(sentences: Iterable[Sequence[str]], *, document: str = "") -> list[Context]:
     """A corpus of sentences that are tokens already."""
-    return [_context(tokens, document) for tokens in sentences if tokens]
-
-
-def _context(words: Sequence[str], document: str) -> Context:
-    tokens, end = [], -1
-    for word in words:
-        start, end = end + 1, end + 1 + len(word)
-        tokens.append(Token(word, start, end))
-    return Context(" ".join(words), tokens, document)
+    corpus = []
+    for words in filter(None, sentences):
+        starts = accumulate((len(word) + 1 for word in words), initial=0)
+        tokens = [Token(word, start, start + len(word)) for word, start in zip(words, starts, strict=False)]
+        corpus.append(Context(" ".join(words), tokens, document))
+    return corpus

@@ -12,7 +12,7 @@ import zlib
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b, file_digest
 from itertools import product
 from pathlib import Path
@@ -59,7 +59,6 @@ class TextFile:
 
     @property
     def name(self) -> str:
-        """The file as messages call it."""
         return "standard input" if str(self.path) == STANDARD_INPUT else str(self.path)
 
     @property
@@ -99,11 +98,14 @@ def open_texts(
     be repeatable, it is first copied to a temporary file.
     """
     given = [Path(path).expanduser() for path in paths]
-    found = [file for path in given for file in (_under(path) if path.is_dir() else [_checked(path)])]
+    for path in given:  # whatever their endings: what is not text is found out when it is read
+        if str(path) != STANDARD_INPUT and not path.exists():
+            raise DataError(f"{path}: there is no such file or folder")
+    found = [file for path in given for file in (_under(path) if path.is_dir() else [path])]
     distinct = {file.resolve(): file for file in found}.values()
     files = [TextFile(file, lines, field, _stream(file, repeatable=repeatable)) for file in distinct]
     if lines == "auto":
-        files = [TextFile(file.path, _layout(file), field, file.stream) for file in files]
+        files = [replace(file, lines=_layout(file)) for file in files]
         if files:
             logger.info(_described(files))
     return files
@@ -117,14 +119,13 @@ def iter_documents(files: Sequence[TextFile], *, block_bytes: int = BLOCK_BYTES)
             source = _Source(file, raw)
             for number, text in enumerate(source.texts(block_bytes), 1):
                 if text.strip() or file.lines == "sentences":
-                    yield Document(
-                        text, f"{file.name}:{number}" if source.is_objects else file.name, done + source.read
-                    )
+                    name = f"{file.name}:{number}" if source.is_objects else file.name
+                    yield Document(text, name, done + source.read)
             done += source.read
 
 
 def total_bytes(files: Iterable[TextFile]) -> int:
-    """The length of all files."""
+    """The length of all files, as they lie on the disk."""
     return sum(file.bytes for file in files)
 
 
@@ -133,27 +134,18 @@ class _Source:
 
     def __init__(self, file: TextFile, raw: BinaryIO) -> None:
         self.name, self.lines, self.field, self.raw = file.name, file.lines, file.field, raw
-        self.is_objects = ending(file.path)[0] == ".jsonl" and file.field is not None
+        kind, packing = ending(file.path)
+        self.is_objects = kind == ".jsonl" and file.field is not None
         self.line, self.read = 1, 0
-        self.file = UNPACKERS[ending(file.path)[1]](raw)
+        self.file = UNPACKERS[packing](raw)
         self.decoder = getincrementaldecoder("utf-8-sig")()
 
     def texts(self, size: int) -> Iterator[str]:
         """The text of each object or block, with a paragraph or sentence a line."""
-        size = size if self.raw.seekable() else 0  # of a stream each line is handed on when it has come
-        for text in self._objects() if self.is_objects else self._blocks(size):
+        # Of a stream each line is handed on when it has come.
+        for text in self._objects() if self.is_objects else self._blocks(size if self.raw.seekable() else 0):
             text = text.removesuffix("\n")
             yield "\n".join(unwrap(text.split("\n"))) if self.lines == "wrapped" else text
-
-    def head(self) -> list[str]:
-        """Lines from the beginning, to see the layout from."""
-        size, lines = 0, []
-        for text in self._objects() if self.is_objects else self._blocks(HEAD_BYTES):
-            lines += text.split("\n")
-            size += len(text)
-            if size >= HEAD_BYTES:
-                break
-        return lines
 
     def _blocks(self, size: int, longest: int = LONGEST_LINE) -> Iterator[str]:
         """So many bytes and the rest of their last line, or wrapped paragraph, but no more than `longest` of that."""
@@ -198,20 +190,22 @@ def _layout(file: TextFile) -> Lines:
         assert isinstance(file.stream, io.BufferedReader)
         lines = file.stream.peek(HEAD_BYTES).decode("utf-8", "replace").split("\n")
     else:
+        size, lines = 0, []
         with file.open() as raw:
-            lines = _Source(file, raw).head()
+            for text in _Source(file, raw).texts(HEAD_BYTES):
+                lines += text.split("\n")
+                size += len(text)
+                if size >= HEAD_BYTES:
+                    break
     return "wrapped" if is_wrapped(lines) else "paragraphs"
 
 
 def _described(files: Sequence[TextFile]) -> str:
-    """What was taken for a line, in one line."""
     name = files[0].name if len(files) == 1 else f"{len(files)} files"
     wrapped = sum(file.lines == "wrapped" for file in files)
-    if wrapped == len(files):
-        return f"{name}: wrapped lines, blank lines end paragraphs"
-    if not wrapped:
-        return f"{name}: each line is a paragraph"
-    return f"{name}: in {wrapped} of them blank lines end paragraphs, in the others each line is one"
+    if 0 < wrapped < len(files):
+        return f"{name}: in {wrapped} of them blank lines end paragraphs, in the others each line is one"
+    return f"{name}: {'wrapped lines, blank lines end paragraphs' if wrapped else 'each line is a paragraph'}"
 
 
 def _stream(path: Path, *, repeatable: bool) -> BinaryIO | None:
@@ -248,17 +242,15 @@ def _text_of(line: str, field: str, place: str) -> str:
         raise DataError(f"{place}: not JSON ({error}): a .jsonl file has one object a line") from None
     text = found.get(field) if isinstance(found, dict) else None
     if not isinstance(text, str):
-        raise DataError(f"{place}: no text in the field {field!r}, found {_shape(found, field)}: name the right field")
+        if not isinstance(found, dict):
+            shape = f"{type(found).__name__} in place of an object"
+        elif field in found:
+            shape = f"{type(found[field]).__name__} in it"
+        else:
+            shape = f"the fields {', '.join(map(repr, found)) or 'of an empty object: none'}"
+        raise DataError(f"{place}: no text in the field {field!r}, found {shape}: name the right field")
     # JSON can spell half a character ("\ud800"), which no file of words could hold.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _shape(found: Any, field: str) -> str:
-    if not isinstance(found, dict):
-        return f"{type(found).__name__} in place of an object"
-    if field in found:
-        return f"{type(found[field]).__name__} in it"
-    return f"the fields {', '.join(map(repr, found)) or 'of an empty object: none'}"
 
 
 class _Zstd(io.RawIOBase):
@@ -297,24 +289,12 @@ ENDINGS = tuple("".join(ending) for ending in product((".txt", ".jsonl"), UNPACK
 
 def ending(path: Path) -> tuple[str, str]:
     """How a file is read and how it is unpacked: (".txt", ".gz")."""
-    packing = path.suffix.lower()
-    if packing not in UNPACKERS:
-        return packing, ""
-    return path.with_suffix("").suffix.lower(), packing
-
-
-def _readable(path: Path) -> bool:
-    return "".join(ending(path)) in ENDINGS
-
-
-def _checked(path: Path) -> Path:
-    if str(path) != STANDARD_INPUT and not path.exists():
-        raise DataError(f"{path}: there is no such file or folder")
-    return path  # whatever its ending: what is not text is found out when it is read
+    last = path.suffix.lower()
+    return (path.with_suffix("").suffix.lower(), last) if last in UNPACKERS else (last, "")
 
 
 def _under(folder: Path) -> list[Path]:
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and _readable(file))
+    files = (file for file in sorted(folder.rglob("*")) if file.is_file() and "".join(ending(file)) in ENDINGS)
     visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not visible:
         raise DataError(f"{folder}: the folder holds no text: a corpus is read from {', '.join(ENDINGS)}")

@@ -64,8 +64,7 @@ def batch_by_tokens(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 def in_original_order(batches: list[list[int]], results: Iterable[Sequence[T]]) -> list[T]:
     """The results of each batch, put where their items stood before batching."""
-    pairs = zip(chain.from_iterable(batches), chain.from_iterable(results), strict=True)
-    by_index = dict(pairs)
+    by_index = dict(zip(chain.from_iterable(batches), chain.from_iterable(results), strict=True))
     return [by_index[index] for index in range(len(by_index))]
 
 

@@ -36,7 +36,8 @@ def unwrap(lines: Sequence[str]) -> Iterator[str]:
         if paragraph and (not line.strip() or (by_indent and line[:1].isspace())):
             yield paragraph
             paragraph = ""
-        paragraph = _joined(paragraph, line.strip())
+        separator = " " if paragraph and line.strip() and _are_apart(paragraph, line.strip()) else ""
+        paragraph += separator + line.strip()
     if paragraph:
         yield paragraph
 
@@ -45,17 +46,8 @@ def _goes_on(pairs: Sequence[tuple[str, str]], length: Callable[[str], int]) -> 
     width = sorted(length(line) for line, _ in pairs)[len(pairs) * 95 // 100]
     if not NARROWEST <= width <= WIDEST:
         return False
-    full = (line for line, after in pairs if length(line) + 1 + length(_first_word(after)) > width)
+    full = (line for line, after in pairs if length(line) + 1 + length(next(_FIRST_WORD.finditer(after))[0]) > width)
     return 2 * sum(not _FINAL.search(line) for line in full) > len(pairs)
-
-
-def _first_word(line: str) -> str:
-    found = _FIRST_WORD.match(line)
-    return found.group() if found else ""
-
-
-def _joined(paragraph: str, line: str) -> str:
-    return f"{paragraph}{' ' if paragraph and line and _are_apart(paragraph, line) else ''}{line}"
 
 
 def _are_apart(paragraph: str, line: str) -> bool:

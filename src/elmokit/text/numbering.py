@@ -135,27 +135,21 @@ def number_pieces(
     small.
     """
     get_tokenizer(numberer.tokenizer)  # an unknown one is refused here, not in every process
-    workers = min(workers or _cores(), 1 + size // BYTES_PER_WORKER)
-    if workers > 1:
-        yield from _number_in_processes(pieces, numberer, workers)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(workers or cores, 1 + size // BYTES_PER_WORKER)
+    if workers == 1:
+        yield from ((piece, numberer(piece.text)) for piece in pieces)
         return
-    for piece in pieces:
-        yield piece, numberer(piece.text)
-
-
-def _number_in_processes(
-    pieces: Iterable[Piece], numberer: Numberer, workers: int
-) -> Generator[tuple[Piece, NumberedText]]:
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (numberer,))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker)
     waiting: deque[tuple[Piece, Future[NumberedText]]] = deque()
     try:
         for piece in pieces:
             with _without_interrupts():
-                waiting.append((piece, pool.submit(_number, piece.text)))
+                waiting.append((piece, pool.submit(numberer, piece.text)))
             if len(waiting) > PIECES_PER_WORKER * workers:
-                yield _oldest(waiting)
-        while waiting:
-            yield _oldest(waiting)
+                oldest, numbered = waiting.popleft()
+                yield oldest, numbered.result()
+        yield from ((piece, numbered.result()) for piece, numbered in waiting)
     except BrokenProcessPool:
         raise ElmoError(
             "a process that tokenizes text has died: try fewer workers if memory ran out; "
@@ -163,11 +157,6 @@ def _number_in_processes(
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _oldest(waiting: deque[tuple[Piece, Future[NumberedText]]]) -> tuple[Piece, NumberedText]:
-    piece, future = waiting.popleft()
-    return piece, future.result()
 
 
 @contextmanager
@@ -183,25 +172,11 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_numberer: Numberer
-
-
-def _start_worker(numberer: Numberer) -> None:
-    global _numberer
-    _numberer = numberer
-    Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
+def _start_worker() -> None:
+    def end_with_parent() -> None:
+        parent = parent_process()
+        assert parent is not None
         parent.join()
         os._exit(1)
 
-
-def _number(text: str) -> NumberedText:
-    return _numberer(text)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    Thread(target=end_with_parent, daemon=True).start()

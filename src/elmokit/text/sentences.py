@@ -1,6 +1,7 @@
 """Where sentences begin and end, in English and in Chinese."""
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -46,20 +47,15 @@ class Span(NamedTuple):
 
 def split_sentences(text: str) -> list[Span]:
     """The sentences of a text without the white space around them; every other character is in exactly one."""
-    spans = []
-    start = 0
+    bounds = [0]
     for candidate in _CANDIDATE.finditer(text):
-        if _ends(text, start, candidate):
-            spans.append(_stripped(text, start, candidate.end()))
-            start = candidate.end()
-    spans.append(_stripped(text, start, len(text)))
-    return [span for span in spans if span.start < span.end]
-
-
-def _stripped(text: str, start: int, end: int) -> Span:
-    sentence = text[start:end]
-    start = end - len(sentence.lstrip())
-    return Span(start, max(start, end - len(sentence) + len(sentence.rstrip())))
+        if _ends(text, bounds[-1], candidate):
+            bounds.append(candidate.end())
+    spans = []
+    for start, end in pairwise([*bounds, len(text)]):
+        if sentence := text[start:end].lstrip():
+            spans.append(Span(end - len(sentence), end - len(sentence) + len(sentence.rstrip())))
+    return spans
 
 
 def _ends(text: str, start: int, candidate: re.Match[str]) -> bool:
@@ -75,15 +71,12 @@ def _ends(text: str, start: int, candidate: re.Match[str]) -> bool:
     if _CHINESE.search(run):
         return True
     if not following["space"]:
-        return run != "." and _is_chinese_letter(text[candidate.end()])
+        letter = text[candidate.end()]
+        return run != "." and ("\u3040" <= letter <= "\u9fff" or letter in "“「『《")  # Chinese or Japanese
     if following["word"][:1].islower() and (run[-1] not in _MARKS or run.endswith(("..", "…"))):
         return False  # "What?" he said. Well... perhaps.
     before = text[max(start, candidate.start() - _LONGEST_ABBREVIATION) : candidate.start()]
     return not (run.rstrip(_CLOSERS) == "." and _is_abbreviation(before, following["word"]))
-
-
-def _is_chinese_letter(character: str) -> bool:
-    return "\u3040" <= character <= "\u9fff" or character in "“「『《"
 
 
 def _is_abbreviation(before: str, following: str) -> bool:

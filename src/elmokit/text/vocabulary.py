@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.errors import ConfigError, DataError
+from elmokit.files import writing
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
 _SPECIALS = (BOS, EOS, UNK)
@@ -50,16 +51,13 @@ class Vocabulary:
 
     def check_training_order(self) -> None:
         """Refuse a vocabulary that would train silently to a wrong model."""
-        if self.words[:3] != _SPECIALS:
-            raise DataError(
-                f"the vocabulary begins with {list(self.words[:3])}: training needs {list(_SPECIALS)} first, "
-                "then the words by falling frequency"
-            )
+        first, needed = list(self.words[:3]), f"{list(_SPECIALS)} first, then the words by falling frequency"
+        if first != list(_SPECIALS):
+            raise DataError(f"the vocabulary begins with {first}: training needs {needed}")
         if len(self._ids) < len(self.words):
             index, word = next((i, word) for i, word in enumerate(self.words) if self._ids[word] != i)
-            raise DataError(
-                f"the vocabulary holds {word!r} twice, on lines {self._ids[word] + 1} and {index + 1}: remove one"
-            )
+            lines = f"{self._ids[word] + 1} and {index + 1}"
+            raise DataError(f"the vocabulary holds {word!r} twice, on lines {lines}: remove one")
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -90,7 +88,5 @@ def write_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
         content = "".join(f"{word}\n" for word in vocabulary.words).encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(f"{path}: a word holds {error.object[error.start]!r}, half a character: remove it") from None
-    try:
+    with writing(path):
         path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
-    except OSError as error:
-        raise OutputError(f"{path}: the vocabulary cannot be written ({error})") from None

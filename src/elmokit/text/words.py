@@ -32,7 +32,6 @@ class WordEncoder:
         self.longest = config.words.max_characters if config.words else None
 
     def encode(self, words: Sequence[str]) -> WordIds:
-        """The ids of each word."""
         return WordIds(
             None if self.characters is None else self.characters.encode(words),
             None if self.vocabulary is None else self.vocabulary.encode([word[: self.longest] for word in words]),
