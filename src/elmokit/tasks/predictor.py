@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from elmokit.config import TokenizerName
@@ -26,8 +26,7 @@ from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, DataError
 from elmokit.tasks.embedders import EmbedderId
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.settings import InputSettings
-from elmokit.tasks.task import Inputs, Item, Scores, Task
+from elmokit.tasks.task import Inputs, InputSettings, Item, Scores, Task
 from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -153,8 +152,3 @@ def load_weights(network: Network, folder: Path) -> None:
         problems = [line.strip() for line in str(error).splitlines()[1:]]
         more = f" and {len(problems) - 1} more like it" if len(problems) > 1 else ""
         raise CheckpointError(f"{path} does not match {CONFIG}: {problems[0]}{more}") from None
-
-
-def weights_of(network: Network) -> bytes:
-    """The weights as the content of a file."""
-    return save({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})

@@ -10,10 +10,9 @@ from torch.nn import functional as F
 from elmokit.tasks.examples import TaggedSentence
 from elmokit.tasks.readers import read_tagged
 from elmokit.tasks.scores import accuracy
-from elmokit.tasks.settings import INPUT_OPTIONS, InputSettings
 from elmokit.tasks.tagging import TASK as TAGGING
 from elmokit.tasks.tagging import padded_ids
-from elmokit.tasks.task import Inputs, Item, Scores, Widths
+from elmokit.tasks.task import INPUT_OPTIONS, Inputs, InputSettings, Item, Scores, Widths
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,7 @@ import msgspec
 from elmokit.errors import MissingExtraError
 from elmokit.files import read_json, replace_file
 from elmokit.tasks.inputs import MixReport
-from elmokit.tasks.settings import FitSettings
-from elmokit.tasks.task import Scores
+from elmokit.tasks.task import FitSettings, Scores
 
 REPORT, WEIGHTS, CURVE = "report.json", "layer-weights.png", "learning-curve.png"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")

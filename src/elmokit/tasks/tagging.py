@@ -12,8 +12,7 @@ from elmokit.tasks.crf import Crf, allowed_transitions, mark_spans
 from elmokit.tasks.encoder import EncoderSettings, input_encoder
 from elmokit.tasks.examples import Place, TaggedSentence
 from elmokit.tasks.readers import read_tagged
-from elmokit.tasks.scores import accuracy, chunks, span_f1, to_bio
-from elmokit.tasks.scores.spans import OUTSIDE
+from elmokit.tasks.scores import OUTSIDE, accuracy, chunks, span_f1, to_bio
 from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens
 
 

@@ -1,11 +1,10 @@
-"""Any task trained: from files, as the command line and programs do it, or from examples."""
+"""The tasks by name: trained from files or from examples, and loaded from their folders."""
 
 import random
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,44 @@ import torch
 from elmokit.elmo import Elmo
 from elmokit.elmo import load as load_model
 from elmokit.embedder import Embedder
-from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.files import as_json, check_same_settings, contents, locked, replace_file
+from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
+from elmokit.files import as_json, check_same_settings, contents, locked, read_json, replace_file
 from elmokit.progress import SILENCE, Progress
-from elmokit.tasks.embedders import COPIES, identify, write_copies
-from elmokit.tasks.inputs import open_cache
-from elmokit.tasks.loop import TaskTraining
-from elmokit.tasks.predictor import CONFIG, Network, Predictor, TaskConfig, load_weights, new_network
-from elmokit.tasks.registry import get_task, read_config
-from elmokit.tasks.settings import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, FitSettings, InputSettings
-from elmokit.tasks.task import Item, Task, Tokens, checked
+from elmokit.tasks import classify, coref, pairs, probe, span_qa, srl, tagging, wsd
+from elmokit.tasks.embedders import COPIES, check_same, fetch, identify, write_copies
+from elmokit.tasks.loop import CACHE, TaskTraining
+from elmokit.tasks.predictor import CONFIG, Predictor, TaskConfig, load_network, load_weights, new_network
+from elmokit.tasks.task import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, InputSettings, Task, checked
 from elmokit.text.tokenizers import get_tokenizer
 
 Source = str | Path
 Embedders = Mapping[str, Embedder] | Iterable[Source | tuple[Source, Embedder]]
 """Models by name or path, or any embedders by the names or paths under which they are found again."""
 
-CACHE = "cache"
 OLD_PARTIAL = ".partial"  # where earlier versions wrote copies
+
+TASKS: Mapping[str, Task] = {
+    module.TASK.name: module.TASK for module in (tagging, classify, pairs, span_qa, srl, coref, wsd, probe)
+}
+
+
+def get_task(name: str) -> Task:
+    """The task of that name."""
+    if name not in TASKS:
+        raise ConfigError(f"unknown task {name!r}: known are {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+def read(name: str, path: str | Path, settings: Mapping[str, Any] | None = None) -> list[Any]:
+    """The labelled examples of a file, as the task of that name reads it: `read("tagging", "train.conll")`."""
+    task = get_task(name)
+    return list(task.read(Path(path).expanduser(), task.settings_from(settings or {})))
+
+
+def read_config(folder: Path) -> Any:
+    """What task.json says: a TaskConfig, or a SenseConfig."""
+    kinds: Any = TaskConfig | wsd.SenseConfig
+    return read_json(folder / CONFIG, kinds, missing="no trained task")
 
 
 def train(
@@ -135,17 +154,32 @@ def learn_in_epochs(
         network = new_network(task, config, list(embedders.values()))
     with locked(folder):
         config = _open_folder(folder, task, config, list(embedders.values()), options)
-        run = TaskTraining(folder, task, network, items, training, progress, sample=options.sample)
+        run = TaskTraining(folder, task, network, items, options, progress)
         if options.resume:
             run.restore()
-        if not run.finished:
-            _cache_layers(network, config, items, training, options.cache_folder or folder / CACHE, progress)
+        run.cache_layers(config.embedders)
         run.finish(list(embedders))
         load_weights(network, folder)
         for source in network.inputs.cacheable().values():
             source.cache = None
         shutil.rmtree(folder / CACHE, ignore_errors=True)
     return Predictor(task, network, config)
+
+
+def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> Predictor:
+    """Load a trained task; its embedders are found where they were, unless they are given."""
+    folder = Path(folder).expanduser()
+    config = read_config(folder)
+    if embedders is None:
+        embedders = [fetch(folder, known) for known in config.embedders]
+    check_same(folder, config.embedders, embedders)
+    try:
+        task = get_task(config.task)
+        read_trained = task.load or partial(load_network, task)
+        predictor: Predictor = read_trained(folder, config, embedders)
+    except ConfigError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    return predictor
 
 
 def _sampled(examples: Sequence[Any], share: float, seed: int) -> list[Any]:
@@ -184,34 +218,6 @@ def _comparable(config: TaskConfig) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(config)
     known = [one | {"bundled": None} for one in values.get("embedders", ())]
     return values | {"embedders": {str(number): one for number, one in enumerate(known)}}
-
-
-def _cache_layers(
-    network: Network,
-    config: TaskConfig,
-    items: Sequence[Sequence[Item]],
-    training: FitSettings,
-    folder: Path,
-    progress: Progress,
-) -> None:
-    """Compute the layers of frozen models in advance, where they will be asked for more than once."""
-    sentences = [sentence for part in items for item in part for sentence in item.sentences]
-    once = training.epochs == 1 and len(set(sentences)) == len(sentences)
-    if training.cache == "none" or once:
-        return
-    for number, source in network.inputs.cacheable().items():
-        known = config.embedders[number]
-        identity = known.digest or _fingerprint(source.embedder, sentences)
-        names = {"identity": identity, "dtype": training.cache, "name": known.name}
-        source.cache = open_cache(folder, source.embedder, sentences, **names, progress=progress)
-
-
-def _fingerprint(embedder: Embedder, sentences: Sequence[Tokens], most: int = 8) -> str:
-    """What tells an embedder made in Python from others: the vectors that it gives some of the sentences."""
-    hashed = blake2b()
-    for layers in embedder.embed(list(dict.fromkeys(sentences))[:most], layers="all"):
-        hashed.update(layers.tobytes())
-    return hashed.hexdigest()
 
 
 def _named(embedders: Embedders) -> dict[str, Embedder]:
