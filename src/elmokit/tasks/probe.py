@@ -38,7 +38,9 @@ class Model(nn.Module):
         super().__init__()
         self.labels = tuple(labels)
         self.ids = {label: number for number, label in enumerate(labels)}
-        self.names = _names(widths)
+        embedders = [f"embedder {number} " if len(widths.parts) > 1 else "" for number in range(len(widths.parts))]
+        layers = zip(embedders, widths.parts, strict=True)
+        self.names = [f"{embedder}layer {layer}" for embedder, (count, _) in layers for layer in range(count)]
         self.widths = [width for layers, width in widths.parts for _ in range(layers)]
         self.heads = nn.ModuleList(nn.Linear(width, len(labels)) for width in self.widths)
 
@@ -60,12 +62,6 @@ class Model(nn.Module):
             tags = {name: tuple(layer[start:end]) for name, layer in zip(self.names, found, strict=True)}
             sentences.append(ProbedSentence(item.example.tokens, tags))
         return sentences
-
-
-def _names(widths: Widths) -> list[str]:
-    if len(widths.parts) == 1:
-        return [f"layer {layer}" for layer in range(widths.parts[0][0])]
-    return [f"embedder {n} layer {layer}" for n, (layers, _) in enumerate(widths.parts) for layer in range(layers)]
 
 
 def score(gold: Sequence[TaggedSentence], predicted: Sequence[ProbedSentence]) -> Scores:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from elmokit.tasks.crf import Crf, allowed_transitions, mark_spans
 from elmokit.tasks.encoder import EncoderSettings, input_encoder
-from elmokit.tasks.examples import Place, TaggedSentence
+from elmokit.tasks.examples import TaggedSentence
 from elmokit.tasks.readers import read_tagged
 from elmokit.tasks.scores import OUTSIDE, accuracy, chunks, span_f1, to_bio
 from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens
@@ -71,11 +71,6 @@ def _begun(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(to_bio(chunks(tags), len(tags)))
 
 
-def labels(example: TaggedSentence) -> Iterator[tuple[str, Place]]:
-    """Every tag and its line."""
-    return ((tag, example.place(position)) for position, tag in enumerate(example.tags))
-
-
 def score(gold: Sequence[TaggedSentence], predicted: Sequence[TaggedSentence]) -> Scores:
     """F1 of spans, where tags mark spans, and the share of tags that are right."""
     ours, theirs = ([sentence.tags for sentence in part] for part in (predicted, gold))
@@ -94,6 +89,6 @@ TASK = Task(
     read=read,
     parse=lambda values, tokenize: TaggedSentence(parse_tokens(values, tokenize), (), "", ()),
     prepare=lambda example, _: Item(example, (example.tokens,)),
-    labels=labels,
+    labels=lambda example: [(tag, example.place(number)) for number, tag in enumerate(example.tags)],
     score=score,
 )

@@ -241,9 +241,9 @@ def checked(kind: type[Kind], values: Mapping[str, Any], what: str) -> Kind:
         raise ConfigError(f"{what} have a mistake: {error}") from None
 
 
-def token_texts(text: str, tokenize: Tokenizer) -> Tokens:
-    """The tokens of a text, without their indices."""
-    return tuple(token.text for token in tokenize(text))
+def token_texts(text: str | Tokens, tokenize: Tokenizer) -> Tokens:
+    """The tokens of a text, which it may have come in, without their indices."""
+    return tuple(token.text for token in tokenize(text)) if isinstance(text, str) else text
 
 
 def parse_tokens(values: Mapping[str, Any], tokenize: Tokenizer) -> Tokens:

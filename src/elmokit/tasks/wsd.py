@@ -26,7 +26,7 @@ from elmokit.files import as_json, locked, replacing_folder, writing
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.progress import Progress, tracked
 from elmokit.tasks.embedders import COPIES, EmbedderId, identify, write_copies
-from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
+from elmokit.tasks.examples import SenseInstance, SenseSentence
 from elmokit.tasks.predictor import CONFIG, WEIGHTS, Predictor
 from elmokit.tasks.readers import Inventory, read_inventory, read_senses
 from elmokit.tasks.readers.senses import POS
@@ -215,7 +215,7 @@ def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> SenseSentence:  # n
             bounds = f"{one.start} to {one.end} of {len(given.tokens)} tokens"
             raise DataError(f"the instance {one.lemma!r} goes from {bounds}")
     instances = (SenseInstance(one.id, one.lemma, one.pos, one.start, one.end, ()) for one in given.instances)
-    return SenseSentence(given.tokens, tuple(instances), Place("", 0))
+    return SenseSentence(given.tokens, tuple(instances))
 
 
 def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> Scores:
