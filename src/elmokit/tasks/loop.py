@@ -19,9 +19,8 @@ from elmokit.errors import ElmoError
 from elmokit.files import as_json, check_same_settings, read_state, replace_file, write_state
 from elmokit.model.threads import keep_freed_memory
 from elmokit.progress import Progress
-from elmokit.tasks.embedders import EmbedderId
 from elmokit.tasks.inputs import open_cache
-from elmokit.tasks.predictor import WEIGHTS, Network
+from elmokit.tasks.predictor import WEIGHTS, EmbedderId, Network
 from elmokit.tasks.report import REPORT, EpochReport, TrainingReport, best_of, stalls
 from elmokit.tasks.task import FitOptions, FitSettings, Item, Task, Tokens, shown
 

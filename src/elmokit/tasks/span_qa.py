@@ -106,7 +106,7 @@ class Model(nn.Module):
         """The questions with the likeliest answer; none from an empty context."""
         questions = []
         for item, span in zip(items, best_spans(*self.pointers(inputs), longest=self.longest), strict=True):
-            answers, (tokens, _) = (), item.extra
+            tokens, answers = item.extra[0], tuple[Answer, ...]()
             if tokens:
                 start, end = tokens[span.start].start, tokens[span.end - 1].end
                 answers = (Answer(item.example.context[start:end], start),)

@@ -197,9 +197,9 @@ class Task:
     reason: str = ""
     """Why, as what the task does: "learns in one reading"."""
     learn: Callable[..., Any] | None = None
-    """Trains it, as `elmokit.tasks.training.learn_in_epochs` does others, where it does not learn in epochs."""
+    """Trains it, as `elmokit.tasks.fit` does others, where it does not learn in epochs."""
     load: Callable[..., Any] | None = None
-    """Loads what was trained so, as `elmokit.tasks.predictor.load_network` does others."""
+    """Loads a model that was trained so from its folder, given its config and embedders."""
 
     def settings_from(self, values: Mapping[str, Any]) -> Any:
         """Its settings, each value known, of its type and in its range."""

@@ -4,7 +4,6 @@ import random
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.files import as_json, check_same_settings, contents, locked, read_json, replace_file
 from elmokit.progress import SILENCE, Progress
-from elmokit.tasks import classify, coref, pairs, probe, span_qa, srl, tagging, wsd
-from elmokit.tasks.embedders import COPIES, check_same, fetch, identify, write_copies
+from elmokit.tasks import classify, coref, pairs, span_qa, srl, tagging, wsd
 from elmokit.tasks.loop import CACHE, TaskTraining
-from elmokit.tasks.predictor import CONFIG, Predictor, TaskConfig, load_network, load_weights, new_network
+from elmokit.tasks.predictor import CONFIG, COPIES, Network, Predictor, TaskConfig, fetch, identify, write_copies
 from elmokit.tasks.task import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, InputSettings, Task, checked
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -30,9 +28,8 @@ Embedders = Mapping[str, Embedder] | Iterable[Source | tuple[Source, Embedder]]
 
 OLD_PARTIAL = ".partial"  # where earlier versions wrote copies
 
-TASKS: Mapping[str, Task] = {
-    module.TASK.name: module.TASK for module in (tagging, classify, pairs, span_qa, srl, coref, wsd, probe)
-}
+MODULES = (tagging, classify, pairs, span_qa, srl, coref, wsd)
+TASKS: Mapping[str, Task] = {task.name: task for task in (*(module.TASK for module in MODULES), tagging.PROBE)}
 
 
 def get_task(name: str) -> Task:
@@ -45,7 +42,7 @@ def get_task(name: str) -> Task:
 def read(name: str, path: str | Path, settings: Mapping[str, Any] | None = None) -> list[Any]:
     """The labelled examples of a file, as the task of that name reads it: `read("tagging", "train.conll")`."""
     task = get_task(name)
-    return list(task.read(Path(path).expanduser(), task.settings_from(settings or {})))
+    return list(task.read(_path(path), task.settings_from(settings or {})))
 
 
 def read_config(folder: Path) -> Any:
@@ -115,21 +112,10 @@ def fit(
     task, options = get_task(name), options or FitOptions()
     if task.inputs and options.inputs:
         raise ConfigError(f"{name} {task.reason}: it takes no settings of the inputs")
-    learn = task.learn or partial(learn_in_epochs, task)
-    predictor: Predictor = learn(train, dev, embedders, _path(folder), options, progress)
-    return predictor
-
-
-def learn_in_epochs(
-    task: Task,
-    train: Iterable[Any],
-    dev: Sequence[Any],
-    embedders: Mapping[str, Embedder],
-    folder: Path,
-    options: FitOptions,
-    progress: Progress,
-) -> Predictor:
-    """Train a task's network, epoch by epoch."""
+    folder = _path(folder)
+    if task.learn:
+        learned: Predictor = task.learn(train, dev, embedders, folder, options, progress)
+        return learned
     examples = list(train)
     for part, which in ((examples, "training"), (dev, "dev")):
         if not part:
@@ -137,8 +123,10 @@ def learn_in_epochs(
     training = options.training or task.training_from({})
     labels = task.all_labels(examples)  # of all the data: a sample of it may lack some
     task.check_labels(dev, labels)
-    tokenize = get_tokenizer(options.tokenizer)
-    parts = (_sampled(examples, options.sample, training.seed), dev)
+    tokenize, models = get_tokenizer(options.tokenizer), list(embedders.values())
+    count = max(1, round(options.sample * len(examples)))
+    chosen = sorted(random.Random(f"{training.seed} sample").sample(range(len(examples)), count))
+    parts = ([examples[number] for number in chosen], dev)
     items = [[task.prepare(example, tokenize) for example in part] for part in parts]
     progress.message(f"{len(items[0]):,} examples to learn from, {len(items[1]):,} to measure on")
     config = TaskConfig(
@@ -151,15 +139,15 @@ def learn_in_epochs(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(training.seed)
-        network = new_network(task, config, list(embedders.values()))
+        network = Network(task, config, models)
     with locked(folder):
-        config = _open_folder(folder, task, config, list(embedders.values()), options)
+        config = _open_folder(folder, task, config, models, options)
         run = TaskTraining(folder, task, network, items, options, progress)
         if options.resume:
             run.restore()
         run.cache_layers(config.embedders)
         run.finish(list(embedders))
-        load_weights(network, folder)
+        network.load(folder)
         for source in network.inputs.cacheable().values():
             source.cache = None
         shutil.rmtree(folder / CACHE, ignore_errors=True)
@@ -168,25 +156,17 @@ def learn_in_epochs(
 
 def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> Predictor:
     """Load a trained task; its embedders are found where they were, unless they are given."""
-    folder = Path(folder).expanduser()
+    folder = _path(folder)
     config = read_config(folder)
-    if embedders is None:
-        embedders = [fetch(folder, known) for known in config.embedders]
-    check_same(folder, config.embedders, embedders)
+    found = fetch(folder, config.embedders, embedders)
     try:
         task = get_task(config.task)
-        read_trained = task.load or partial(load_network, task)
-        predictor: Predictor = read_trained(folder, config, embedders)
+        model = task.load(folder, config, found) if task.load else Network(task, config, found)
     except ConfigError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    return predictor
-
-
-def _sampled(examples: Sequence[Any], share: float, seed: int) -> list[Any]:
-    """A share of the examples, in their order."""
-    count = max(1, round(share * len(examples)))
-    chosen = random.Random(f"{seed} sample").sample(range(len(examples)), count)
-    return [examples[number] for number in sorted(chosen)]
+    if not task.load:
+        model.load(folder)
+    return Predictor(task, model, config)
 
 
 def _check_folder(folder: Path, task: Task, options: FitOptions) -> None:

@@ -25,9 +25,8 @@ from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.files import as_json, locked, replacing_folder, writing
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.progress import Progress, tracked
-from elmokit.tasks.embedders import COPIES, EmbedderId, identify, write_copies
 from elmokit.tasks.examples import SenseInstance, SenseSentence
-from elmokit.tasks.predictor import CONFIG, WEIGHTS, Predictor
+from elmokit.tasks.predictor import CONFIG, COPIES, WEIGHTS, EmbedderId, Predictor, identify, write_copies
 from elmokit.tasks.readers import Inventory, read_inventory, read_senses
 from elmokit.tasks.readers.senses import POS
 from elmokit.tasks.scores import ALL, sense_f1
@@ -187,7 +186,7 @@ def learn(
     return learned
 
 
-def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> Predictor:
+def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> SenseCentroids:
     """The centroids in a folder."""
     [embedder], path = embedders, folder / WEIGHTS
     try:
@@ -199,7 +198,7 @@ def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> Pr
     if centroids.shape != (len(config.keys), embedder.width) or len(config.counts) != len(config.keys):
         expected = f"{len(config.keys)} senses of width {embedder.width}"
         raise CheckpointError(f"{folder}: centroids are {centroids.shape}, expected {expected}")
-    return Predictor(TASK, SenseCentroids(config, centroids, read_inventory(folder / SENSES), embedder), config)
+    return SenseCentroids(config, centroids, read_inventory(folder / SENSES), embedder)
 
 
 def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> SenseSentence:  # noqa: ARG001
