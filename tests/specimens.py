@@ -12,8 +12,8 @@ from conftest import BYTES, GOLDEN, HERE, random_checkpoint
 from safetensors.torch import load_file, save_file
 
 from elmokit.checkpoints import write_checkpoint
+from elmokit.checkpoints.bilm_tf import MAGIC, masked_crc32c, read_table
 from elmokit.checkpoints.checkpoint import Checkpoint
-from elmokit.checkpoints.tensor_bundle import MAGIC, masked_crc32c, read_table
 
 FIXTURES = HERE / "data" / "formats"
 OPTIONS_IN_ARCHIVE = "fta/model.text_field_embedder.token_embedders.elmo.options_file"

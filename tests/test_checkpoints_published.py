@@ -17,7 +17,7 @@ from specimens import FIXTURES, OPTIONS_IN_ARCHIVE, assert_same_weights, table_f
 
 import elmokit
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
-from elmokit.checkpoints.tensor_bundle import masked_crc32c, read_table
+from elmokit.checkpoints.bilm_tf import masked_crc32c, read_table
 from elmokit.cli import main
 from elmokit.errors import CheckpointError
 from elmokit.pretrain import perplexity

@@ -21,7 +21,9 @@ from elmokit.tasks.scores import (
     accuracy,
     chunks,
     coreference_scores,
+    largest_assignment,
     macro_f1,
+    normalise,
     role_f1,
     sense_f1,
     span_f1,
@@ -29,8 +31,6 @@ from elmokit.tasks.scores import (
     to_bio,
     to_bioes,
 )
-from elmokit.tasks.scores.coreference import largest_assignment
-from elmokit.tasks.scores.f1 import normalise
 
 close = pytest.approx  # others add in another order: the last bits differ
 

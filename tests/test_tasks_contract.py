@@ -23,9 +23,9 @@ from elmokit.tasks.examples import (
     SenseSentence,
     TaggedSentence,
 )
-from elmokit.tasks.registry import get_task
 from elmokit.tasks.scores import chunks
 from elmokit.tasks.task import shown
+from elmokit.tasks.training import get_task
 from elmokit.text.sentences import Span
 
 LONG = 500

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks import coref, read
-from elmokit.tasks.coref_spans import PairScorer, SpanScorer, gold_links, linked, marginal_loss, prune, spans_within
+from elmokit.tasks.coref import PairScorer, SpanScorer, gold_links, linked, marginal_loss, prune, spans_within
 from elmokit.tasks.examples import CoreferenceDocument, Place
 from elmokit.tasks.task import Inputs, Item, Widths
 from elmokit.text.sentences import Span

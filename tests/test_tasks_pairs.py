@@ -10,7 +10,7 @@ from conftest import random_elmo
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks import InputSettings, fit, read
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.pairs import TASK, Model, Settings, align, parse, prepare
+from elmokit.tasks.pairs import TASK, Model, Settings, align, parse
 from elmokit.tasks.task import Inputs, Widths
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -19,7 +19,7 @@ LABELS = ("contradiction", "entailment", "neutral")
 
 
 def pairs(*texts):
-    return [prepare(parse({"first": first, "second": second}, CUT), CUT) for first, second in texts]
+    return [TASK.prepare(parse({"first": first, "second": second}, CUT), CUT) for first, second in texts]
 
 
 def random_inputs(lengths, width=4, seed=0):
@@ -91,7 +91,9 @@ class TestData:
         sick = read("pairs", shared_data / "pairs" / "sick" / "dev.txt")
         assert TASK.all_labels(snli) == LABELS
         assert TASK.all_labels(sick) == ("CONTRADICTION", "ENTAILMENT", "NEUTRAL")
-        assert all(item.sentences[0] and item.sentences[1] for item in (prepare(pair, CUT) for pair in (*snli, *sick)))
+        assert all(
+            item.sentences[0] and item.sentences[1] for item in (TASK.prepare(pair, CUT) for pair in (*snli, *sick))
+        )
 
     def test_an_unknown_label_names_its_file_and_line(self, tmp_path):
         rows = [{"gold_label": label, "sentence1": "A man .", "sentence2": "Men ."} for label in ("neutral", "-", "so")]

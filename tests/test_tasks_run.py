@@ -13,10 +13,10 @@ from test_tasks_fit import PLAIN, Told, report, static_vectors, train
 from elmokit.errors import CheckpointError, ConfigError
 from elmokit.tasks import TASKS, FitOptions, FitSettings, InputSettings, fit
 from elmokit.tasks.loop import batches
-from elmokit.tasks.registry import get_task
 from elmokit.tasks.report import EpochReport, best_of, stalls
 from elmokit.tasks.tagging import Settings
 from elmokit.tasks.task import Item
+from elmokit.tasks.training import get_task
 from elmokit.text.tokenizers import get_tokenizer
 
 NOTHING = [tagged("nothing/O here/O")]  # without an entity F1 is 0 whatever is learned

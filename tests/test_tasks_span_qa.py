@@ -15,7 +15,7 @@ from elmokit.errors import ConfigError, DataError
 from elmokit.tasks import FitOptions, FitSettings, InputSettings, fit, read
 from elmokit.tasks.examples import Answer, Place, Question
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.span_qa import AttentionFlow, Model, Settings, best_spans, covered, parse, prepare, score
+from elmokit.tasks.span_qa import TASK, AttentionFlow, Model, Settings, best_spans, covered, prepare, score
 from elmokit.text.sentences import Span
 from elmokit.text.tokenizers import Token, get_tokenizer
 
@@ -187,10 +187,10 @@ class TestData:
 
     def test_ways_to_ask(self):
         for values in ({"id": 7, "question": "Who?", "context": "He."}, {"text": "Who?\tHe."}):
-            question = parse(values, CUT)
+            question = TASK.parse(values, CUT)
             assert (question.question, question.context, question.answers) == ("Who?", "He.", ())
         with pytest.raises(DataError, match='expected a JSON object with "question" and "context"'):
-            parse({"text": "Who?"}, CUT)
+            TASK.parse({"text": "Who?"}, CUT)
 
     def test_an_answer_elsewhere_is_refused(self, tmp_path):
         answers = [{"text": "b", "answer_start": 0}]

@@ -36,4 +36,7 @@ def test_a_predicted_tag_that_marks_no_span_is_outside_of_all():
 
 
 def test_tags_made_in_python_have_no_lines():
-    assert list(tagging.labels(tagged("B-PER O"))) == [("B-PER", Place("some.conll", 0)), ("O", Place("some.conll", 0))]
+    assert list(tagging.TASK.labels(tagged("B-PER O"))) == [
+        ("B-PER", Place("some.conll", 0)),
+        ("O", Place("some.conll", 0)),
+    ]

@@ -60,17 +60,15 @@ def _elmo_in(path: Path, everything: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _options(path: Path, state: dict[str, Tensor]) -> tuple[Path, Options]:
-    """The options in the archive and their file, or those that the weights themselves tell."""
+    """The options in the archive and their file, or the sizes that the weights themselves have.
+
+    What these do not show is as in every model that AllenAI published.
+    """
     for file in sorted(path.parent.glob(OPTIONS_PATTERN)):
         options = read_options(file)
         if options.char_cnn is None:
             raise CheckpointError(f"{file}: no char_cnn, but AllenNLP's ELMo reads characters")
         return file, options
-    return path, _published_options(path, state)
-
-
-def _published_options(path: Path, state: dict[str, Tensor]) -> Options:
-    """The sizes that the weights have; what they do not show is as in every model that AllenAI published."""
     filters = [state[name].shape for name in _numbered(state, rf"{TOKENS}char_conv_(\d+)\.weight")]
     layers = len(_numbered(state, rf"{CELLS}forward_layer_(\d+)\.state_projection\..*"))
     highways = len(_numbered(state, rf"{TOKENS}_highways\._layers\.(\d+)\.weight"))
@@ -81,7 +79,8 @@ def _published_options(path: Path, state: dict[str, Tensor]) -> Options:
     except (KeyError, ValueError):
         raise CheckpointError(f"{path}: its ELMo is incomplete or not one: its sizes cannot be read off it") from None
     cnn = CharCnnOptions(EmbeddingOptions(dim), sizes, n_characters=262, highways=highways)
-    return Options(LstmOptions(hidden, projection, layers, cell_clip=3, projection_clip=3, residual=True), cnn)
+    lstm = LstmOptions(hidden, projection, layers, cell_clip=3, projection_clip=3, residual=True)
+    return path, Options(lstm, cnn)
 
 
 def _numbered(names: Iterable[str], pattern: str) -> list[str]:
@@ -92,11 +91,8 @@ def _numbered(names: Iterable[str], pattern: str) -> list[str]:
 
 def table_of(config: ModelConfig) -> list[tables.Row]:
     """What AllenNLP calls each weight."""
-    letters = tables.one(LETTERS, tables.CHARACTERS, lambda weight: weight[1:], _with_mask)
+    changes = (lambda w: w[1:], lambda w: tables.joined([w.new_zeros(1, w.shape[1]), w]))  # the first is the mask's
+    letters = tables.one(LETTERS, tables.CHARACTERS, *changes)
     names = ("char_conv_", "_highways._layers.", "_projection")
     tokens = tables.torch_token_rows(config, *(TOKENS + name for name in names))
     return [letters, *tokens, *tables.torch_cell_rows(config, CELLS)]
-
-
-def _with_mask(letters: Tensor) -> Tensor:
-    return tables.joined([letters.new_zeros(1, letters.shape[1]), letters])

@@ -50,7 +50,10 @@ def _unpack(path: Path, folder: Path) -> None:
     for name, size, content in _zip_members(path) if path.suffix == ZIP else _tar_members(path, left):
         left -= size
         _check_left(path, left)
-        target = folder / _safe(path, name)
+        inner = PurePosixPath(name.replace("\\", "/"))
+        if inner.is_absolute() or ".." in inner.parts or ":" in name or "\0" in name:
+            raise CheckpointError(f"{path}: holds {name!r}, a name that leads elsewhere, so it is not unpacked")
+        target = folder / inner
         if APPLE_EXTRAS not in target.parts:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
@@ -90,10 +93,3 @@ class _Bounded(io.RawIOBase):
 def _check_left(path: Path, left: int) -> None:
     if left < 0:
         raise CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not unpacked")
-
-
-def _safe(path: Path, name: str) -> PurePosixPath:
-    inner = PurePosixPath(name.replace("\\", "/"))
-    if inner.is_absolute() or ".." in inner.parts or ":" in name or "\0" in name:
-        raise CheckpointError(f"{path}: holds {name!r}, a name that leads elsewhere, so it is not unpacked")
-    return inner

@@ -67,36 +67,27 @@ def read_description(path: Path, kind: type[T], *, what: str) -> T:
 
 
 def vocabulary_in(folder: Path, config: ModelConfig) -> Vocabulary | None:
-    """The vocabulary in a folder; that of a model with word vectors or a softmax must fit them."""
+    """The vocabulary in a folder; that of a model with word vectors or a softmax must fit them.
+
+    Its file has the usual name, or is the only one with a name like it.
+    """
     size = config.words.size if config.words else config.softmax.size if config.softmax else None
-    path = _find_vocabulary(folder)
+    usual = [path for path in (folder / VOCABULARY, folder / f"{VOCABULARY}.gz") if path.exists()]
+    others = [path for pattern in ("*vocab*.txt", "*vocab*.txt.gz") for path in folder.glob(pattern)]
+    path = usual[0] if usual else others[0] if len(others) == 1 else None
     if path is None:
         if config.words:
             raise CheckpointError(f"{folder}: the model reads words, but their list, {VOCABULARY}, is not here")
         return None
-    _check_unpacked_size(path)
+    left = MOST_COMPRESSION * path.stat().st_size  # a file may be made to exhaust memory
+    with suppress(OSError, EOFError, zlib.error), gzip.open(path) as file:  # if damaged, whoever reads it says so
+        while left >= 0 and (part := file.read(1 << 20)):
+            left -= len(part)
+    if left < 0:
+        raise CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not read")
     vocabulary = read_vocabulary(path)
     if size is not None and len(vocabulary) != size:
         raise CheckpointError(f"{path}: {len(vocabulary)} words, but the model has {size}. Is it another model's?")
     if config.words and not (BOS in vocabulary and EOS in vocabulary):
         raise CheckpointError(f"{path}: {BOS} and {EOS}, the bounds of every sentence, are not among the words")
     return vocabulary
-
-
-def _find_vocabulary(folder: Path) -> Path | None:
-    """The file of the usual name, or the only one with a name like it."""
-    for path in (folder / VOCABULARY, folder / f"{VOCABULARY}.gz"):
-        if path.exists():
-            return path
-    others = [path for pattern in ("*vocab*.txt", "*vocab*.txt.gz") for path in folder.glob(pattern)]
-    return others[0] if len(others) == 1 else None
-
-
-def _check_unpacked_size(path: Path) -> None:
-    """Refuse a file made to exhaust memory; whoever reads one that is damaged says so."""
-    left = MOST_COMPRESSION * path.stat().st_size
-    with suppress(OSError, EOFError, zlib.error), gzip.open(path) as file:
-        while left >= 0 and (part := file.read(1 << 20)):
-            left -= len(part)
-    if left < 0:
-        raise CheckpointError(f"{path}: unpacks to more than {MOST_COMPRESSION} times its size, so it is not read")

@@ -3,13 +3,14 @@
 import re
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from torch import Tensor
 
 import elmokit.checkpoints.tables as tables
 from elmokit.checkpoints.checkpoint import Checkpoint, read_description
+from elmokit.checkpoints.options import CNN_NAMES, SHARED
 from elmokit.checkpoints.torch_files import as_float, read_state
 from elmokit.config import CharacterConfig, Filters, ModelConfig, WordConfig
 from elmokit.errors import CheckpointError, ConfigError
@@ -37,16 +38,16 @@ class EncoderOptions(msgspec.Struct):
     n_layers: int = 2
 
 
-class TokenOptions(msgspec.Struct):
+class TokenOptions(msgspec.Struct, rename=CNN_NAMES):
     """`token_embedder`."""
 
     name: Literal["cnn"] = "cnn"
     activation: Literal["relu", "tanh"] = "relu"
     filters: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
-    n_highway: int = 2
+    highways: int = 2
     word_dim: int = 100
     char_dim: int = 50
-    max_characters_per_token: int = 50
+    max_characters: int = 50
 
 
 class Architecture(msgspec.Struct):
@@ -70,7 +71,6 @@ class Entries(NamedTuple):
     size: int  # all entries of the file
 
 
-Lists = dict[str, Entries | None]
 # These came with the package instead of the models, and say the same.
 PACKAGED = ("cnn_50_100_512_4096_sample.json", "cnn_0_100_512_4096_sample.json")
 
@@ -92,7 +92,17 @@ def read(path: Path) -> Checkpoint:
         config = _config(architecture, words, characters)
     except ConfigError as error:
         raise CheckpointError(f"{described_by}: {error}") from None
-    weights = _read_weights(folder, described_by, config, {WORD_ROWS: words, CHARACTER_ROWS: characters})
+    rows = [tables.same(WORD_ROWS, tables.WORDS)] if words else []
+    rows += [tables.same(CHARACTER_ROWS, tables.CHARACTERS)] if characters else []
+    rows += tables.torch_token_rows(config, "convolutions.", "highways._layers.", "projection")
+    weights: dict[str, Tensor] = {}
+    for file, its_rows in ((folder / TOKENS, rows), (folder / ENCODER, tables.torch_cell_rows(config))):
+        state = read_state(file)
+        for name, entries in ((WORD_ROWS, words), (CHARACTER_ROWS, characters)):
+            if entries is not None and name in state:
+                state[name] = _in_our_order(file, name, state[name], entries)
+        read_one = partial(as_float, file)
+        weights |= tables.to_ours(its_rows, config, state, read_one, path=file, described_by=described_by)
     vocabulary = None if words is None else Vocabulary((BOS, EOS, UNK, *words.others))
     return Checkpoint(config, weights, vocabulary, f"{NAME} ({folder})")
 
@@ -126,19 +136,11 @@ def _read_list(path: Path, specials: tuple[str, ...], *, single: bool = False) -
 
 def _config(architecture: Architecture, words: Entries | None, characters: Entries | None) -> ModelConfig:
     encoder, tokens = architecture.encoder, architecture.token_embedder
+    shared: dict[str, Any] = {name: getattr(tokens, name) for name in SHARED}
     return ModelConfig(
         characters=characters
-        and CharacterConfig(
-            alphabet="unicode",
-            characters="".join(characters.others),
-            max_characters=tokens.max_characters_per_token,
-            dim=tokens.char_dim,
-            filters=tokens.filters,
-            highways=tokens.n_highway,
-            activation=tokens.activation,
-        ),
-        words=words
-        and WordConfig(size=len(words.rows), dim=tokens.word_dim, max_characters=tokens.max_characters_per_token - 2),
+        and CharacterConfig(alphabet="unicode", characters="".join(characters.others), dim=tokens.char_dim, **shared),
+        words=words and WordConfig(size=len(words.rows), dim=tokens.word_dim, max_characters=tokens.max_characters - 2),
         layers=encoder.n_layers,
         hidden=encoder.dim,
         projection=encoder.projection_dim,
@@ -148,26 +150,8 @@ def _config(architecture: Architecture, words: Entries | None, characters: Entri
     )
 
 
-def _read_weights(folder: Path, described_by: Path, config: ModelConfig, lists: Lists) -> dict[str, Tensor]:
-    weights: dict[str, Tensor] = {}
-    for file, rows in ((folder / TOKENS, _token_rows(config)), (folder / ENCODER, tables.torch_cell_rows(config))):
-        state = read_state(file)
-        for name, entries in lists.items():
-            if entries is not None and name in state:
-                state[name] = _in_our_order(file, name, state[name], entries)
-        read_one = partial(as_float, file)
-        weights |= tables.to_ours(rows, config, state, read_one, path=file, described_by=described_by)
-    return weights
-
-
 def _in_our_order(file: Path, name: str, vectors: Tensor, entries: Entries) -> Tensor:
     if vectors.ndim != 2 or len(vectors) != entries.size:
         found = "×".join(map(str, vectors.shape))
         raise CheckpointError(f"{file}: '{name}' is {found}, expected a row for each of the {entries.size} entries")
     return vectors[entries.rows]
-
-
-def _token_rows(config: ModelConfig) -> list[tables.Row]:
-    rows = [tables.same(WORD_ROWS, tables.WORDS)] if config.words else []
-    rows += [tables.same(CHARACTER_ROWS, tables.CHARACTERS)] if config.characters else []
-    return rows + tables.torch_token_rows(config, "convolutions.", "highways._layers.", "projection")

@@ -7,7 +7,6 @@ import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
 
 from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, read_description, vocabulary_in
 from elmokit.checkpoints.tables import check_shapes, weight_shapes
@@ -48,7 +47,15 @@ def read(path: Path) -> Checkpoint:
         config = config_from_dict(description.model)
     except ConfigError as error:
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    weights = _read_weights(folder / WEIGHTS, weight_shapes(config))
+    path, expected = folder / WEIGHTS, weight_shapes(config)
+    try:
+        with safe_open(path, framework="pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            check_shapes(path, found, expected, described_by=CONFIG)
+            # copied: the file may change or go while the model lives, and products differ in the last bit if unaligned
+            weights = {name: file.get_tensor(name).to(torch.float32, copy=True) for name in expected}
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
     return Checkpoint(config, weights, vocabulary_in(folder, config), f"{NAME} ({folder})")
 
 
@@ -60,20 +67,8 @@ def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
 
 def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:
     """Write the files; half precision halves the size and is read back as float32."""
-    description = Description("elmokit", VERSION, config_to_dict(checkpoint.config))
-    (folder / CONFIG).write_bytes(as_json(description))
+    (folder / CONFIG).write_bytes(as_json(Description("elmokit", VERSION, config_to_dict(checkpoint.config))))
     dtype = torch.float16 if half else torch.float32
     save_file({name: weight.to(dtype).contiguous() for name, weight in checkpoint.weights.items()}, folder / WEIGHTS)
     if checkpoint.vocabulary is not None:
         write_vocabulary(folder / VOCABULARY, checkpoint.vocabulary)
-
-
-def _read_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-            check_shapes(path, found, expected, described_by=CONFIG)
-            # copied: the file may change or go while the model lives, and products differ in the last bit if unaligned
-            return {name: file.get_tensor(name).to(torch.float32, copy=True) for name in expected}
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None

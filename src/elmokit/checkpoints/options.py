@@ -1,7 +1,7 @@
 """The options.json of bilm-tf, which AllenNLP and others took over; fields have our names, and are renamed."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,13 +10,9 @@ from elmokit.config import CharacterConfig, Filters, ModelConfig, SoftmaxConfig,
 from elmokit.errors import CheckpointError, ConfigError
 
 OPTIONS = "options.json"
-_LSTM = {
-    "hidden": "dim",
-    "projection": "projection_dim",
-    "layers": "n_layers",
-    "projection_clip": "proj_clip",
-    "residual": "use_skip_connections",
-}
+SHARED = ("filters", "max_characters", "highways", "activation")  # of a character CNN, here and in our config
+CNN_NAMES = {"max_characters": "max_characters_per_token", "highways": "n_highway"}
+_LSTM = {"hidden": "dim", "projection": "projection_dim", "layers": "n_layers", "projection_clip": "proj_clip"}
 
 
 class EmbeddingOptions(msgspec.Struct):
@@ -25,7 +21,7 @@ class EmbeddingOptions(msgspec.Struct):
     dim: int
 
 
-class CharCnnOptions(msgspec.Struct, rename={"max_characters": "max_characters_per_token", "highways": "n_highway"}):
+class CharCnnOptions(msgspec.Struct, rename=CNN_NAMES):
     """`char_cnn`."""
 
     embedding: EmbeddingOptions
@@ -44,7 +40,7 @@ class LstmOptions(msgspec.Struct, rename=_LSTM):
     layers: int = 1
     cell_clip: float | None = None
     projection_clip: float | None = None
-    residual: bool = False
+    residual: bool = msgspec.field(default=False, name="use_skip_connections")
 
 
 class Options(msgspec.Struct, omit_defaults=True):
@@ -69,32 +65,21 @@ def read_options(path: Path) -> Options:
 
 def to_config(path: Path, options: Options, *, words: int = 0, softmax: bool = False) -> ModelConfig:
     """Our config; `words` is the size of a vocabulary whose vectors stand in for the characters."""
-    cnn = None if words else options.char_cnn
+    cnn, size = None if words else options.char_cnn, options.n_tokens_vocab
+    shared: dict[str, Any] = (
+        {name: getattr(cnn, name) for name in SHARED} | {"highways": cnn.highways or 0} if cnn else {}
+    )
+    kind: Literal["sampled", "full"] = "sampled" if options.sample_softmax else "full"
     try:
         return ModelConfig(
             **msgspec.structs.asdict(options.lstm),
-            characters=_characters(cnn) if cnn else None,
-            words=None if cnn else WordConfig(size=words or options.n_tokens_vocab, dim=options.lstm.projection),
-            softmax=_softmax(options) if softmax else None,
+            characters=CharacterConfig(dim=cnn.embedding.dim, **shared) if cnn else None,
+            words=None if cnn else WordConfig(size=words or size, dim=options.lstm.projection),
+            softmax=SoftmaxConfig(kind=kind, size=size, samples=options.n_negative_samples_batch) if softmax else None,
             forget_bias=1.0,  # TF adds it at run time, so it is not in the file
         )
     except ConfigError as error:
         raise CheckpointError(f"{path}: {error}") from None
-
-
-def _characters(cnn: CharCnnOptions) -> CharacterConfig:
-    return CharacterConfig(
-        dim=cnn.embedding.dim,
-        filters=cnn.filters,
-        max_characters=cnn.max_characters,
-        highways=cnn.highways or 0,
-        activation=cnn.activation,
-    )
-
-
-def _softmax(options: Options) -> SoftmaxConfig:
-    kind: Literal["sampled", "full"] = "sampled" if options.sample_softmax else "full"
-    return SoftmaxConfig(kind=kind, size=options.n_tokens_vocab, samples=options.n_negative_samples_batch)
 
 
 def from_config(config: ModelConfig) -> Options:
@@ -102,6 +87,5 @@ def from_config(config: ModelConfig) -> Options:
     lstm = LstmOptions(**{name: getattr(config, name) for name in LstmOptions.__struct_fields__})
     if config.characters is None:
         return Options(lstm, n_tokens_vocab=config.words.size if config.words else 0)
-    names = ("filters", "max_characters", "highways", "activation")
-    cnn = {name: getattr(config.characters, name) for name in names}
+    cnn = {name: getattr(config.characters, name) for name in SHARED}
     return Options(lstm, CharCnnOptions(EmbeddingOptions(config.characters.dim), n_characters=262, **cnn))

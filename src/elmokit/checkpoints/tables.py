@@ -34,11 +34,8 @@ def check_shapes(path: Path, found: Shapes, expected: Shapes, *, described_by: s
     """Raise a CheckpointError that lists every weight missing, left over or of another shape."""
     problems = [f"'{name}' is missing" for name in expected if name not in found]
     problems += [f"'{name}' is not expected" for name in found if name not in expected]
-    problems += [
-        f"'{name}' is {_sizes(found[name])}, expected {_sizes(shape)}"
-        for name, shape in expected.items()
-        if name in found and found[name] != shape
-    ]
+    wrong = {name: shape for name, shape in expected.items() if found.get(name, shape) != shape}
+    problems += [f"'{name}' is {_sizes(found[name])}, expected {_sizes(shape)}" for name, shape in wrong.items()]
     if problems:
         raise CheckpointError(f"{path} does not match {described_by}: {'; '.join(problems)}. Is it from another model?")
 
@@ -61,17 +58,14 @@ def to_ours(
 ) -> dict[str, Tensor]:
     """All weights by our names, if such a model was found; each is let go of once read, so that few exist twice."""
     shapes = {name: tuple(stored.shape or ()) for name, stored in found.items()}
-    check_shapes(path, shapes, _their_shapes(rows, config), described_by=described_by)
+    ours = {name: torch.empty(shape, device="meta") for name, shape in weight_shapes(config).items()}
+    expected = {name: tuple(weight.shape) for name, weight in to_theirs(rows, ours)}
+    check_shapes(path, shapes, expected, described_by=described_by)
     weights: dict[str, Tensor] = {}
     for row in rows:
         changed = row.to_ours(*(read(name, found.pop(name)) for name in row.theirs))
         weights |= {name: weight.contiguous() for name, weight in zip(row.ours, changed, strict=True)}
     return weights
-
-
-def _their_shapes(rows: Sequence[Row], config: ModelConfig) -> Shapes:
-    ours = {name: torch.empty(shape, device="meta") for name, shape in weight_shapes(config).items()}
-    return {name: tuple(weight.shape) for name, weight in to_theirs(rows, ours)}
 
 
 def to_theirs(rows: Sequence[Row], weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
@@ -107,7 +101,8 @@ def tensorflow_rows(config: ModelConfig) -> list[Row]:
         rows.append(same("char_embed", CHARACTERS))
         for i in range(len(config.characters.filters)):
             ours = f"{CNN}.convolutions.{i}"
-            rows.append(one(f"CNN/W_cnn_{i}", f"{ours}.weight", _filters_to_ours, _filters_to_theirs))
+            changes = (lambda w: w[0].permute(2, 1, 0), lambda w: w.permute(2, 1, 0)[None])
+            rows.append(one(f"CNN/W_cnn_{i}", f"{ours}.weight", *changes))  # (1, width, E, count) ↔ (count, E, width)
             rows.append(same(f"CNN/b_cnn_{i}", f"{ours}.bias"))
         for i, (theirs, name) in product(range(config.characters.highways), (("carry", "gate"), ("transform",) * 2)):
             ours = f"{CNN}.highways.{i}.{name}"
@@ -129,12 +124,9 @@ def _tensorflow_cell(config: ModelConfig, theirs: str, ours: str) -> list[Row]:
         f = f + missing if missing else f  # -0.0 + 0.0 would be another bit pattern
         return _to_tensorflow(joined([i, f, o, g]))
 
-    rows = [
-        one(
-            f"{theirs}/W_0", f"{ours}.weight", lambda w: _from_tensorflow(w, dim=1).t(), lambda w: _to_tensorflow(w).t()
-        ),
-        one(f"{theirs}/B", f"{ours}.bias", _from_tensorflow, bias_to_theirs),
-    ]
+    changes = (lambda w: _from_tensorflow(w, dim=1).t(), lambda w: _to_tensorflow(w).t())
+    weight = one(f"{theirs}/W_0", f"{ours}.weight", *changes)
+    rows = [weight, one(f"{theirs}/B", f"{ours}.bias", _from_tensorflow, bias_to_theirs)]
     return [*rows, transposed(f"{theirs}/W_P_0", f"{ours}.projection")] if config.projected else rows
 
 
@@ -144,7 +136,8 @@ def torch_cell_rows(config: ModelConfig, prefix: str = "") -> list[Row]:
     for direction, i in product(DIRECTIONS, range(config.layers)):
         cell, layer = f"{prefix}{direction}_layer_{i}", f"{direction}_layers.{i}"
         halves = (f"{cell}.input_linearity.weight", f"{cell}.state_linearity.weight")
-        rows.append(Row(halves, (f"{layer}.weight",), _halves_to_ours, lambda w: _to_torch(w).chunk(2, dim=1)))
+        changes = (lambda *w: (_from_torch(joined(w, dim=1)),), lambda w: _to_torch(w).chunk(2, dim=1))
+        rows.append(Row(halves, (f"{layer}.weight",), *changes))
         rows.append(one(f"{cell}.state_linearity.bias", f"{layer}.bias", _from_torch, _to_torch))
         if config.projected:
             rows.append(same(f"{cell}.state_projection.weight", f"{layer}.projection"))
@@ -158,8 +151,9 @@ def torch_token_rows(config: ModelConfig, convolutions: str, highways: str, proj
         for i in range(len(config.characters.filters)):
             rows += same_linear(f"{convolutions}{i}", f"{CNN}.convolutions.{i}")
         for i, part in product(range(config.characters.highways), ("weight", "bias")):
+            changes = (_highway_to_ours, lambda gate, other: (joined([other, gate if gate.is_meta else -gate]),))
             ours = (f"{CNN}.highways.{i}.gate.{part}", f"{CNN}.highways.{i}.transform.{part}")
-            rows.append(Row((f"{highways}{i}.{part}",), ours, _highway_to_ours, _highway_to_theirs))
+            rows.append(Row((f"{highways}{i}.{part}",), ours, *changes))
     return rows + (same_linear(projection, PROJECTION) if config.token_features != config.projection else [])
 
 
@@ -184,22 +178,6 @@ _from_torch = partial(_regated, before=TORCH_GATES, after=OUR_GATES)
 _to_torch = partial(_regated, before=OUR_GATES, after=TORCH_GATES)
 
 
-def _filters_to_ours(weight: Tensor) -> Tensor:
-    return weight[0].permute(2, 1, 0)  # (1, width, E, count) → (count, E, width)
-
-
-def _filters_to_theirs(weight: Tensor) -> Tensor:
-    return weight.permute(2, 1, 0)[None]
-
-
-def _halves_to_ours(*halves: Tensor) -> Sequence[Tensor]:
-    return (_from_torch(joined(halves, dim=1)),)
-
-
 def _highway_to_ours(both: Tensor) -> Sequence[Tensor]:
     transform, carry = both.chunk(2)
     return -carry, transform  # 1 - sigmoid(x) = sigmoid(-x)
-
-
-def _highway_to_theirs(gate: Tensor, transform: Tensor) -> Sequence[Tensor]:
-    return (joined([transform, gate if gate.is_meta else -gate]),)

@@ -5,6 +5,7 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,9 +22,13 @@ def read_state(path: Path) -> dict[str, Tensor]:
     if not path.exists():
         raise CheckpointError(f"{path}: the file is missing")
     state = _load(path)
-    if not isinstance(state, dict) or not all(_is_plain(weight) for weight in state.values()):
+    weights: list[Any] = list(state.values()) if isinstance(state, dict) else [None]
+    if not all(isinstance(w, Tensor) and w.layout == torch.strided and w.device.type == "cpu" for w in weights):
         raise CheckpointError(f"{path}: not a state dict, which names tensors")
-    _check_stored(path, state)
+    storages = {w.untyped_storage().data_ptr(): w.untyped_storage().nbytes() for w in weights}  # they may be shared
+    spread = any(w.numel() * w.element_size() > w.untyped_storage().nbytes() for w in weights)
+    if spread or sum(storages.values()) > path.stat().st_size:
+        raise CheckpointError(f"{path}: its tensors claim more numbers than the file can hold")
     return {str(name): weight for name, weight in state.items()}
 
 
@@ -34,13 +39,13 @@ def as_float(path: Path, name: str, weight: Tensor) -> Tensor:
     return weight.float()
 
 
-def _is_plain(weight: object) -> bool:
-    return isinstance(weight, Tensor) and weight.layout == torch.strided and weight.device.type == "cpu"
-
-
-def _load(path: Path) -> object:
+def _load(path: Path) -> Any:
     try:
-        _check_packing(path)
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                size = sum(info.file_size for info in archive.infolist())
+            if size > path.stat().st_size:  # torch packs nothing: this was made to exhaust memory
+                raise CheckpointError(f"{path}: unpacks to more than its own size, which no file of torch does")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's own, about how old files name their storages
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -49,20 +54,3 @@ def _load(path: Path) -> object:
             raise CheckpointError(f"{path}: holds more than tensors ({foreign[1]}), so it is not read") from None
         reason = str(error).partition("\n")[0]
         raise CheckpointError(f"{path}: cannot be read as tensors: {reason}. Is it complete?") from None
-
-
-def _check_packing(path: Path) -> None:
-    """Torch stores its tensors as they are; compressed ones were put there to exhaust memory."""
-    if not zipfile.is_zipfile(path):
-        return
-    with zipfile.ZipFile(path) as archive:
-        if sum(info.file_size for info in archive.infolist()) > path.stat().st_size:
-            raise CheckpointError(f"{path}: unpacks to more than its own size, which no file of torch does")
-
-
-def _check_stored(path: Path, state: dict[str, Tensor]) -> None:
-    """Refuse numbers that are not really there; weights may share them."""
-    storages = {weight.untyped_storage().data_ptr(): weight.untyped_storage().nbytes() for weight in state.values()}
-    spread = any(w.numel() * w.element_size() > w.untyped_storage().nbytes() for w in state.values())
-    if spread or sum(storages.values()) > path.stat().st_size:
-        raise CheckpointError(f"{path}: its tensors claim more numbers than the file can hold")

@@ -15,7 +15,7 @@ from elmokit.cli.options import set_values
 from elmokit.cli.progress import watched
 from elmokit.config import TokenizerName
 from elmokit.errors import ConfigError, DataError, MissingExtraError
-from elmokit.tasks.settings import FitSettings, InputSettings
+from elmokit.tasks.task import FitSettings, InputSettings
 from elmokit.text.layout import Lines
 
 if TYPE_CHECKING:

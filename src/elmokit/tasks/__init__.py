@@ -6,21 +6,12 @@ from elmokit.lazy import attach
 
 if TYPE_CHECKING:
     from elmokit.tasks.predictor import Predictor
-    from elmokit.tasks.registry import TASKS, load, read
-    from elmokit.tasks.settings import FitOptions, FitSettings, InputSettings
-    from elmokit.tasks.training import fit, train
+    from elmokit.tasks.task import FitOptions, FitSettings, InputSettings
+    from elmokit.tasks.training import TASKS, fit, load, read, train
 
 __all__ = ["TASKS", "FitOptions", "FitSettings", "InputSettings", "Predictor", "fit", "load", "read", "train"]
 
-_HOMES = {
-    "TASKS": "elmokit.tasks.registry",
-    "load": "elmokit.tasks.registry",
-    "read": "elmokit.tasks.registry",
-    "fit": "elmokit.tasks.training",
-    "train": "elmokit.tasks.training",
-    "Predictor": "elmokit.tasks.predictor",
-    "FitOptions": "elmokit.tasks.settings",
-    "FitSettings": "elmokit.tasks.settings",
-    "InputSettings": "elmokit.tasks.settings",
-}
+_HOMES = dict.fromkeys(("TASKS", "fit", "load", "read", "train"), "elmokit.tasks.training")
+_HOMES |= dict.fromkeys(("FitOptions", "FitSettings", "InputSettings"), "elmokit.tasks.task")
+_HOMES["Predictor"] = "elmokit.tasks.predictor"
 __getattr__, __dir__ = attach(__name__, _HOMES)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Biattention, EncoderSettings, input_encoder, max_mean
-from elmokit.tasks.examples import LabelledText, Place
+from elmokit.tasks.examples import LabelledText
 from elmokit.tasks.readers import read_labelled
 from elmokit.tasks.scores import accuracy, macro_f1
 from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens, token_texts
@@ -46,13 +46,9 @@ class Model(nn.Module):
         self.encoder = input_encoder(settings, widths)
         width, dropout = self.encoder.width, settings.dropout
         self.attention = Biattention(width, settings.hidden, dropout=dropout) if settings.attention else None
-        width = self.attention.width if self.attention else width
-        self.head = nn.Sequential(
-            nn.Linear(2 * width, settings.hidden),
-            nn.ReLU(),
-            Dropout(dropout),
-            nn.Linear(settings.hidden, len(labels)),
-        )
+        pooled, hidden = 2 * (self.attention.width if self.attention else width), settings.hidden
+        layers = (nn.Linear(pooled, hidden), nn.ReLU(), Dropout(dropout), nn.Linear(hidden, len(labels)))
+        self.head = nn.Sequential(*layers)
 
     def scores(self, inputs: Inputs) -> Tensor:
         """What each class scores, (S, K)."""
@@ -83,12 +79,6 @@ def read_train(path: Path, settings: Settings) -> Iterable[LabelledText]:
     return {(phrase.text, phrase.label): phrase for phrase in examples}.values() if settings.phrases else examples
 
 
-def prepare(example: LabelledText, tokenize: Tokenizer) -> Item:
-    """The text in tokens, which it may have come in."""
-    text = example.text
-    return Item(example, (token_texts(text, tokenize) if isinstance(text, str) else text,))
-
-
 def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Scores:
     """The share of classes that are right, and the mean of all classes' F1."""
     ours, theirs = ([text.label for text in part] for part in (predicted, gold))
@@ -98,8 +88,9 @@ def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Sc
 def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> LabelledText:
     """A text as it is, or its tokens."""
     text = values.get("text")
-    whole = text if isinstance(text, str) and "tokens" not in values else parse_tokens(values, tokenize)
-    return LabelledText(whole, "", Place("", 0))
+    return LabelledText(
+        text if isinstance(text, str) and "tokens" not in values else parse_tokens(values, tokenize), ""
+    )
 
 
 TASK = Task(
@@ -109,7 +100,7 @@ TASK = Task(
     read=read,
     read_train=read_train,
     parse=parse,
-    prepare=prepare,
+    prepare=lambda example, tokenize: Item(example, (token_texts(example.text, tokenize),)),
     labels=lambda example: [(example.label, example.place)],
     score=score,
 )

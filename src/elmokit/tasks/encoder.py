@@ -37,9 +37,7 @@ class Encoder(nn.Module):
     `dropout` falls between its layers and on what it gives.
     """
 
-    def __init__(
-        self, width: int, hidden: int, *, layers: int = 1, dropout: float = 0.0, output_width: int = 0
-    ) -> None:
+    def __init__(self, width: int, hidden: int, layers: int = 1, dropout: float = 0.0, output_width: int = 0) -> None:
         super().__init__()
         widths = [width, *[2 * hidden] * (layers - 1)]
         self.ahead = nn.ModuleList(nn.LSTM(each, hidden, batch_first=True) for each in widths)
@@ -68,13 +66,7 @@ def turned(vectors: Tensor, mask: Tensor) -> Tensor:
 
 def input_encoder(settings: EncoderSettings, widths: Widths) -> Encoder:
     """The BiLSTM that a task's inputs go through."""
-    return Encoder(
-        widths.input,
-        settings.hidden,
-        layers=settings.layers,
-        dropout=settings.dropout,
-        output_width=widths.output,
-    )
+    return Encoder(widths.input, settings.hidden, settings.layers, settings.dropout, output_width=widths.output)
 
 
 class Biattention(nn.Module):

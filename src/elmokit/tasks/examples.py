@@ -25,6 +25,9 @@ class Place(NamedTuple):
         return DataError(f"{self}: {what}")
 
 
+NOWHERE = Place("", 0)
+
+
 class LabelledSpan(NamedTuple):
     """Tokens start to end, the latter not included, and what they are."""
 
@@ -54,7 +57,7 @@ class LabelledText:
 
     text: str | tuple[str, ...]
     label: str
-    place: Place
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class LabelledPair:
     first: str
     second: str
     label: str
-    place: Place
+    place: Place = NOWHERE
 
 
 class Answer(NamedTuple):
@@ -86,7 +89,7 @@ class Question:
     question: str
     context: str
     answers: tuple[Answer, ...]
-    place: Place
+    place: Place = NOWHERE
 
 
 class Frame(NamedTuple):
@@ -104,7 +107,7 @@ class RoleSentence:
 
     tokens: tuple[str, ...]
     frames: tuple[Frame, ...]
-    place: Place
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class CoreferenceDocument:
     sentences: tuple[tuple[str, ...], ...]
     clusters: tuple[tuple[Span, ...], ...]
     """Mentions in order; a cluster of one is a singleton."""
-    place: Place
+    place: Place = NOWHERE
 
 
 class SenseInstance(NamedTuple):
@@ -137,4 +140,4 @@ class SenseSentence:
 
     tokens: tuple[str, ...]
     instances: tuple[SenseInstance, ...]
-    place: Place
+    place: Place = NOWHERE

@@ -3,13 +3,14 @@
 The layers of frozen models are computed once and kept on disk, to be read back as often as training wants them.
 """
 
+import math
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from hashlib import blake2b
-from itertools import chain, zip_longest
+from itertools import accumulate, chain, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,28 +26,17 @@ from elmokit.files import replacing, writing
 from elmokit.model.dropout import Dropout
 from elmokit.model.mix import ScalarMix
 from elmokit.progress import SILENCE, Progress
-from elmokit.tasks.settings import InputSettings
-from elmokit.tasks.task import Inputs, Tokens, Widths
+from elmokit.tasks.task import Inputs, InputSettings, Tokens, Widths
 from elmokit.text.inputs import in_chunks
 
 CHUNK_TOKENS = 16_384  # embedded and written at a time: what memory has to hold
 
 
-class LayerCache:
+class LayerCache(NamedTuple):
     """The layers of all tokens of some sentences, (N, L, D), in a file that is mapped into memory."""
 
-    def __init__(self, path: Path, embedder: Embedder, sentences: Sequence[Tokens], *, dtype: str) -> None:
-        tokens = sum(map(len, sentences))
-        shape = (tokens, embedder.layer_count, embedder.width)
-        self.layers: NDArray[np.floating] = np.memmap(path, dtype, "r", shape=shape) if tokens else np.zeros(shape)
-        self.starts: dict[Tokens, int] = {}
-        end = 0
-        for sentence in sentences:
-            self.starts[sentence] = end
-            end += len(sentence)
-
-    def __contains__(self, sentence: Tokens) -> bool:
-        return sentence in self.starts
+    layers: NDArray[np.floating]
+    starts: dict[Tokens, int]
 
     def read(self, sentences: Sequence[Tokens]) -> NDArray[np.float32]:
         """The layers of sentences, end to end, (L, N, D)."""
@@ -73,8 +63,9 @@ def open_cache(
     for sentence in distinct:
         hashed.update(repr(sentence).encode("utf-8", "surrogatepass"))
     path = folder / f"{hashed.hexdigest()}.{dtype}"
-    tokens = sum(map(len, distinct))
-    size = tokens * embedder.layer_count * embedder.width * np.dtype(dtype).itemsize
+    *starts, tokens = accumulate(map(len, distinct), initial=0)
+    shape = (tokens, embedder.layer_count, embedder.width)
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     with writing(path):
         if not path.exists() or path.stat().st_size != size:
             there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
@@ -85,7 +76,8 @@ def open_cache(
             progress.message(f"{name}: layers are computed once and kept in {folder}, {size / 1e6:,.0f} MB")
             folder.mkdir(parents=True, exist_ok=True)
             _write_layers(path, embedder, distinct, dtype, progress)
-        return LayerCache(path, embedder, distinct, dtype=dtype)
+        layers = np.memmap(path, dtype, "r", shape=shape) if tokens else np.zeros(shape)
+    return LayerCache(layers, dict(zip(distinct, starts, strict=True)))
 
 
 def _write_layers(path: Path, embedder: Embedder, sentences: list[Tokens], dtype: str, progress: Progress) -> None:
@@ -124,17 +116,14 @@ class FrozenSource(nn.Module):
 
     def forward(self, sentences: Sequence[Tokens]) -> list[Tensor]:
         """Each mix of all tokens end to end, (N, D); of one layer, or of layers apart, they themselves."""
-        layers = torch.from_numpy(self._layers(sentences))  # (L, N, D)
-        if len(self.mixes):
-            return [mix(layers) for mix in self.mixes]
-        return [layers.transpose(0, 1).flatten(1)]
-
-    def _layers(self, sentences: Sequence[Tokens]) -> Any:
-        if self.cache is not None and all(sentence in self.cache for sentence in sentences):
-            return self.cache.read(sentences)
-        distinct = list(dict.fromkeys(sentences))  # many questions may be asked about one text
-        layers = dict(zip(distinct, self.embedder.embed(distinct, layers="all"), strict=True))
-        return np.concatenate([layers[sentence] for sentence in sentences], axis=1)
+        if self.cache is not None and all(sentence in self.cache.starts for sentence in sentences):
+            read = self.cache.read(sentences)
+        else:
+            distinct = list(dict.fromkeys(sentences))  # many questions may be asked about one text
+            found = dict(zip(distinct, self.embedder.embed(distinct, layers="all"), strict=True))
+            read = np.concatenate([found[sentence] for sentence in sentences], axis=1)
+        layers = torch.from_numpy(read)  # (L, N, D)
+        return [mix(layers) for mix in self.mixes] or [layers.transpose(0, 1).flatten(1)]
 
 
 class TunedSource(nn.Module):

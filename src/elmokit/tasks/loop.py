@@ -11,17 +11,22 @@ from typing import Any
 
 import msgspec
 import torch
+from safetensors.torch import save
 from torch import nn
 
+from elmokit.embedder import Embedder
 from elmokit.errors import ElmoError
 from elmokit.files import as_json, check_same_settings, read_state, replace_file, write_state
 from elmokit.model.threads import keep_freed_memory
 from elmokit.progress import Progress
-from elmokit.tasks.predictor import WEIGHTS, Network, weights_of
+from elmokit.tasks.inputs import open_cache
+from elmokit.tasks.predictor import WEIGHTS, EmbedderId, Network
 from elmokit.tasks.report import REPORT, EpochReport, TrainingReport, best_of, stalls
-from elmokit.tasks.settings import FitSettings
-from elmokit.tasks.task import Item, Task, shown
+from elmokit.tasks.task import FitOptions, FitSettings, Item, Task, Tokens, shown
 
+Items = Sequence[Sequence[Item]]
+"""To learn from, and to measure on."""
+CACHE = "cache"
 STATE = "training.pt"
 LOWEST_RATE = 1 / 16  # of the first
 FREE = ("epochs", "patience")  # settings that may change when a run goes on
@@ -31,20 +36,13 @@ class TaskTraining:
     """The loop: epochs, dev scores, the best weights kept, the state of each epoch saved."""
 
     def __init__(
-        self,
-        folder: Path,
-        task: Task,
-        network: Network,
-        items: Sequence[Sequence[Item]],
-        settings: FitSettings,
-        progress: Progress,
-        *,
-        sample: float = 1.0,
+        self, folder: Path, task: Task, network: Network, items: Items, options: FitOptions, progress: Progress
     ) -> None:
         self.folder, self.task, self.network = folder, task, network
         self.train, self.dev = items
-        self.settings, self.progress, self.sample = settings, progress, sample
-        self.optimizer = _optimizer(network, settings)
+        self.options, self.progress = options, progress
+        self.settings = options.training or task.training_from({})
+        self.optimizer = _optimizer(network, self.settings)
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.epochs: list[EpochReport] = []
 
@@ -65,7 +63,30 @@ class TaskTraining:
             loss = self._learn(len(self.epochs) + 1)
             self._measure(loss, start)
             self._save()
-        replace_file(self.folder / REPORT, as_json(self._report(embedders)))
+        report = TrainingReport(
+            training=self.settings,
+            train_examples=len(self.train),
+            dev_examples=len(self.dev),
+            sample=self.options.sample,
+            parameters=sum(weight.numel() for group in self.optimizer.param_groups for weight in group["params"]),
+            embedders=embedders,
+            epochs=self.epochs,
+            best=best_of(self.epochs).number,
+            seconds=sum(epoch.seconds for epoch in self.epochs),
+        )
+        replace_file(self.folder / REPORT, as_json(report))
+
+    def cache_layers(self, known: Sequence[EmbedderId]) -> None:
+        """Compute the layers of frozen models in advance, where they will be asked for more than once."""
+        sentences = [sentence for item in (*self.train, *self.dev) for sentence in item.sentences]
+        once = self.settings.epochs == 1 and len(set(sentences)) == len(sentences)
+        if self.finished or self.settings.cache == "none" or once:
+            return
+        folder = self.options.cache_folder or self.folder / CACHE
+        for number, source in self.network.inputs.cacheable().items():
+            identity = known[number].digest or _fingerprint(source.embedder, sentences)
+            names = {"identity": identity, "dtype": self.settings.cache, "name": known[number].name}
+            source.cache = open_cache(folder, source.embedder, sentences, **names, progress=self.progress)
 
     def _learn(self, number: int) -> float:
         """One epoch, all of whose randomness comes from the seed and its number."""
@@ -114,7 +135,8 @@ class TaskTraining:
     def _save(self) -> None:
         """The weights first, if they are the best, then the state: of a run that is killed between, both are good."""
         if best_of(self.epochs) is self.epochs[-1]:
-            replace_file(self.folder / WEIGHTS, weights_of(self.network))
+            weights = {name: weight.detach().contiguous() for name, weight in self.network.state_dict().items()}
+            replace_file(self.folder / WEIGHTS, save(weights))
         state = self._identity | {
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -139,20 +161,7 @@ class TaskTraining:
         for item in (*self.train, *self.dev):
             hashed.update(repr((shown(item.example), item.sentences)).encode("utf-8", "surrogatepass"))
         training = {name: value for name, value in vars(self.settings).items() if name not in FREE}
-        return {"data": hashed.hexdigest(), "sample": self.sample, "training": training}
-
-    def _report(self, embedders: list[str]) -> TrainingReport:
-        return TrainingReport(
-            training=self.settings,
-            train_examples=len(self.train),
-            dev_examples=len(self.dev),
-            sample=self.sample,
-            parameters=sum(weight.numel() for group in self.optimizer.param_groups for weight in group["params"]),
-            embedders=embedders,
-            epochs=self.epochs,
-            best=best_of(self.epochs).number,
-            seconds=sum(epoch.seconds for epoch in self.epochs),
-        )
+        return {"data": hashed.hexdigest(), "sample": self.options.sample, "training": training}
 
 
 def _optimizer(network: Network, settings: FitSettings) -> torch.optim.Adam:
@@ -178,3 +187,11 @@ def batches(items: Sequence[Item], settings: FitSettings, shuffle: random.Random
         room -= needed
     shuffle.shuffle(found)
     return found
+
+
+def _fingerprint(embedder: Embedder, sentences: Sequence[Tokens], most: int = 8) -> str:
+    """What tells an embedder made in Python from others: the vectors that it gives some of the sentences."""
+    hashed = blake2b()
+    for layers in embedder.embed(list(dict.fromkeys(sentences))[:most], layers="all"):
+        hashed.update(layers.tobytes())
+    return hashed.hexdigest()

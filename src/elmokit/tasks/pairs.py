@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax, max_mean
-from elmokit.tasks.examples import LabelledPair, Place
+from elmokit.tasks.examples import LabelledPair
 from elmokit.tasks.readers import read_pairs
 from elmokit.tasks.scores import accuracy
 from elmokit.tasks.task import Inputs, Item, Task, Widths, parse_two_texts, token_texts
@@ -36,12 +36,8 @@ class Model(nn.Module):
         self.encoder = input_encoder(settings, widths)
         self.projection = nn.Sequential(nn.Linear(4 * self.encoder.width, hidden), nn.ReLU(), Dropout(dropout))
         self.composition = Encoder(hidden, hidden, dropout=dropout)
-        self.head = nn.Sequential(
-            nn.Linear(4 * self.composition.width, hidden),
-            nn.ReLU(),
-            Dropout(dropout),
-            nn.Linear(hidden, len(labels)),
-        )
+        layers = (nn.Linear(8 * hidden, hidden), nn.ReLU(), Dropout(dropout), nn.Linear(hidden, len(labels)))
+        self.head = nn.Sequential(*layers)
 
     def scores(self, inputs: Inputs) -> Tensor:
         """What each label scores, (B, K)."""
@@ -80,12 +76,7 @@ def _swapped(rows: Tensor) -> Tensor:
 def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> LabelledPair:  # noqa: ARG001
     """A pair by our names or by SNLI's."""
     names = ("sentence1", "sentence2") if "sentence1" in values else ("first", "second")
-    return LabelledPair(*parse_two_texts(values, *names), "", Place("", 0))
-
-
-def prepare(example: LabelledPair, tokenize: Tokenizer) -> Item:
-    """Both texts in tokens."""
-    return Item(example, (token_texts(example.first, tokenize), token_texts(example.second, tokenize)))
+    return LabelledPair(*parse_two_texts(values, *names), "")
 
 
 TASK = Task(
@@ -94,9 +85,7 @@ TASK = Task(
     model=Model,
     read=lambda path, _: read_pairs(path),
     parse=parse,
-    prepare=prepare,
+    prepare=lambda pair, tokenize: Item(pair, (token_texts(pair.first, tokenize), token_texts(pair.second, tokenize))),
     labels=lambda example: [(example.label, example.place)],
-    score=lambda gold, predicted: {
-        "accuracy": accuracy([pair.label for pair in gold], [pair.label for pair in predicted])
-    },
+    score=lambda *both: {"accuracy": accuracy(*([pair.label for pair in part] for part in both))},
 )

@@ -1,4 +1,4 @@
-"""A trained task that answers, and the folder of one that was trained in epochs.
+"""A trained task that answers, the folder of one that was trained in epochs, and where its embedders are found again.
 
 | file | what it holds |
 |---|---|
@@ -9,8 +9,9 @@
 | report.json, *.png | how training went |
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -18,20 +19,22 @@ from typing import Any, Literal
 import msgspec
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+import elmokit
+from elmokit.bundled import bundled_path
 from elmokit.config import TokenizerName
 from elmokit.embedder import Embedder
-from elmokit.errors import CheckpointError, DataError
-from elmokit.tasks.embedders import EmbedderId
+from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError
+from elmokit.files import replacing_folder
+from elmokit.static.embedders import OneHot, StaticVectors
 from elmokit.tasks.inputs import InputLayer
-from elmokit.tasks.settings import InputSettings
-from elmokit.tasks.task import Inputs, Item, Scores, Task
+from elmokit.tasks.task import Inputs, InputSettings, Item, Scores, Task
 from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 
-CONFIG, WEIGHTS = "task.json", "task.safetensors"
+CONFIG, WEIGHTS, COPIES = "task.json", "task.safetensors", "embedders"
 ANSWER_TOKENS = 4096  # answered at a time
 CHUNK = 256  # examples of a stream that are answered together, at most
 
@@ -88,6 +91,20 @@ class Predictor:
         return self.task.prepare(example, self.tokenize)
 
 
+class EmbedderId(msgspec.Struct, frozen=True, kw_only=True):
+    """An embedder by its name and by what it holds."""
+
+    kind: str
+    name: str
+    """Where it can be loaded from."""
+    digest: str
+    """A hash of all that its vectors depend on."""
+    lower_case: bool = False
+    """Whether static vectors are asked for a word's lower-case form too."""
+    bundled: str | None = None
+    """Its copy within the task's folder."""
+
+
 class TaskConfig(msgspec.Struct, frozen=True, kw_only=True, tag_field="format", tag="elmokit task"):
     """All that a trained network is, but its weights."""
 
@@ -103,9 +120,11 @@ class TaskConfig(msgspec.Struct, frozen=True, kw_only=True, tag_field="format", 
 class Network(nn.Module):
     """The input layer and the task's own model on top of it: from items to losses and answers."""
 
-    def __init__(self, inputs: InputLayer, model: Any) -> None:
+    def __init__(self, task: Task, config: TaskConfig, embedders: Sequence[Embedder]) -> None:
         super().__init__()
-        self.inputs, self.model = inputs, model
+        assert task.model is not None
+        self.inputs = InputLayer(embedders, config.inputs)
+        self.model: Any = task.model(task.settings_from(config.settings), config.labels, self.inputs.widths)
 
     def loss(self, items: Sequence[Item]) -> Tensor:
         """What the model loses on a batch, and the penalty of the mixes."""
@@ -123,38 +142,78 @@ class Network(nn.Module):
         inputs: Inputs = self.inputs([sentence for item in items for sentence in item.sentences])
         return inputs
 
-
-def new_network(task: Task, config: TaskConfig, embedders: Sequence[Embedder]) -> Network:
-    """The network of a config, with weights that are drawn anew."""
-    inputs = InputLayer(embedders, config.inputs)
-    assert task.model is not None
-    return Network(inputs, task.model(task.settings_from(config.settings), config.labels, inputs.widths))
-
-
-def load_network(task: Task, folder: Path, config: TaskConfig, embedders: Sequence[Embedder]) -> Predictor:
-    """What was trained in epochs."""
-    network = new_network(task, config, embedders)
-    load_weights(network, folder)
-    return Predictor(task, network, config)
-
-
-def load_weights(network: Network, folder: Path) -> None:
-    """Put the weights of the best epoch into a network."""
-    path = folder / WEIGHTS
-    if not path.exists():
-        raise CheckpointError(f"{folder} has no {WEIGHTS}: no epoch of its training was finished; go on with --resume")
-    try:
-        weights = load_file(path)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        problems = [line.strip() for line in str(error).splitlines()[1:]]
-        more = f" and {len(problems) - 1} more like it" if len(problems) > 1 else ""
-        raise CheckpointError(f"{path} does not match {CONFIG}: {problems[0]}{more}") from None
+    def load(self, folder: Path) -> None:
+        """Take the weights of the best epoch."""
+        path = folder / WEIGHTS
+        if not path.exists():
+            hint = "no epoch of its training was finished; go on with --resume"
+            raise CheckpointError(f"{folder} has no {WEIGHTS}: {hint}")
+        try:
+            self.load_state_dict(load_file(path))
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
+        except RuntimeError as error:
+            problems = [line.strip() for line in str(error).splitlines()[1:]]
+            more = f" and {len(problems) - 1} more like it" if len(problems) > 1 else ""
+            raise CheckpointError(f"{path} does not match {CONFIG}: {problems[0]}{more}") from None
 
 
-def weights_of(network: Network) -> bytes:
-    """The weights as the content of a file."""
-    return save({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})
+def identify(name: str, embedder: Embedder) -> EmbedderId:
+    """Tell an embedder from all others."""
+    if isinstance(embedder, elmokit.Elmo):
+        return EmbedderId(kind="elmo", name=name, digest=embedder.digest)
+    if isinstance(embedder, StaticVectors | OneHot):
+        kind = "static" if isinstance(embedder, StaticVectors) else "one-hot"
+        hashed = blake2b("\n".join(embedder.words).encode("utf-8", "surrogatepass"), digest_size=32)
+        if isinstance(embedder, StaticVectors):
+            hashed.update(embedder.vectors.data)
+        return EmbedderId(kind=kind, name=name, digest=hashed.hexdigest(), lower_case=embedder.lower_case)
+    return EmbedderId(kind="other", name=name, digest="")
+
+
+def write_copies(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[Any]) -> tuple[EmbedderId, ...]:
+    """Copy embedders into a task's folder, where they appear together when all are complete."""
+    for one in known:
+        if one.kind == "other":
+            raise ConfigError(f"the embedder {one.name!r} is of a kind that cannot be copied")
+    names = [f"{number}" if one.kind == "elmo" else f"{number}.safetensors" for number, one in enumerate(known)]
+    with replacing_folder(folder / COPIES, files=names, overwrite=True) as partial:
+        for name, embedder in zip(names, embedders, strict=True):
+            embedder.save(partial / name)
+    pairs = zip(known, names, strict=True)
+    return tuple(msgspec.structs.replace(one, bundled=f"{COPIES}/{name}") for one, name in pairs)
+
+
+LOADERS: Mapping[str, Callable[[str | Path, EmbedderId], Embedder]] = {
+    "elmo": lambda path, _: elmokit.load(path),
+    "static": lambda path, known: StaticVectors.load(path, lower_case=known.lower_case),
+    "one-hot": lambda path, known: OneHot.load(path, lower_case=known.lower_case),
+}
+
+
+def fetch(folder: Path, known: Sequence[EmbedderId], given: Sequence[Embedder] | None) -> Sequence[Embedder]:
+    """The embedders of a trained task: those given, or else from their copies or where they were; refuse any other."""
+    embedders = [_fetch(folder, one) for one in known] if given is None else given
+    if len(known) != len(embedders):
+        raise ConfigError(f"{folder} was trained with {len(known)} embedders, not {len(embedders)}")
+    for one, embedder in zip(known, embedders, strict=True):
+        found = identify(one.name, embedder)
+        if (found.kind, found.digest) != (one.kind, one.digest):
+            other = f"another {one.kind} embedder than {one.name} is now"
+            raise CheckpointError(f"{folder} was trained with {other}; if several are given, their order counts")
+        if found.lower_case != one.lower_case:
+            raise CheckpointError(f"{folder}: {one.name}: lower_case was {one.lower_case}, not {found.lower_case}")
+    return embedders
+
+
+def _fetch(folder: Path, known: EmbedderId) -> Embedder:
+    if known.kind not in LOADERS:
+        raise CheckpointError(f"{folder}: the embedder {known.name!r} was made in Python: pass it to load(embedders=…)")
+    copy = Path(known.bundled or "")
+    if copy.is_absolute() or ".." in copy.parts:
+        raise CheckpointError(f"{folder}: the copy {known.bundled!r} of an embedder is said to be outside of it")
+    try:  # a bundled model is taken whatever folder has its name here
+        source = folder / copy if known.bundled else bundled_path(known.name) or known.name
+        return LOADERS[known.kind](source, known)
+    except ElmoError as error:
+        raise CheckpointError(f"{folder} needs the {known.kind} vectors it was trained with: {error}") from None

@@ -1,17 +1,14 @@
 """How training went: written down, and drawn."""
 
-import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from elmokit.errors import MissingExtraError
-from elmokit.files import read_json, replace_file
+from elmokit.files import read_json, replacing, writing
 from elmokit.tasks.inputs import MixReport
-from elmokit.tasks.settings import FitSettings
-from elmokit.tasks.task import Scores
+from elmokit.tasks.task import FitSettings, Scores
 
 REPORT, WEIGHTS, CURVE = "report.json", "layer-weights.png", "learning-curve.png"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
@@ -79,17 +76,12 @@ def write_plots(folder: Path) -> None:
     except ImportError:
         raise MissingExtraError('pictures of a run need matplotlib: pip install "elmokit[plots]"') from None
     report = read_json(folder / REPORT, TrainingReport, missing="there is no finished run to draw")
-    replace_file(folder / CURVE, _drawn(Figure, _draw_curve, report))
-    if report.epochs[report.best - 1].mixes:
-        replace_file(folder / WEIGHTS, _drawn(Figure, _draw_weights, report))
-
-
-def _drawn(figure_class: Any, draw: Callable[[Any, TrainingReport], None], report: TrainingReport) -> bytes:
-    figure = figure_class(figsize=(6, 4), dpi=150, layout="constrained")
-    draw(figure.add_subplot(), report)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png")
-    return picture.getvalue()
+    for name, draw in ((CURVE, _draw_curve), (WEIGHTS, _draw_weights)):
+        if name == CURVE or report.epochs[report.best - 1].mixes:
+            figure = Figure(figsize=(6, 4), dpi=150, layout="constrained")
+            draw(figure.add_subplot(), report)
+            with replacing(folder / name) as partial, writing(folder / name):
+                figure.savefig(partial, format="png")
 
 
 def _draw_curve(axes: Any, report: TrainingReport) -> None:

@@ -1,11 +1,10 @@
 """The piece of a context that answers a question: attention flow as in BiDAF (Seo et al. 2017), then two pointers."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from torch.nn import functional as F
 from elmokit.errors import ConfigError
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax
-from elmokit.tasks.examples import Answer, Place, Question
+from elmokit.tasks.examples import Answer, Question
 from elmokit.tasks.readers import read_questions
 from elmokit.tasks.scores import squad_scores
 from elmokit.tasks.task import Inputs, Item, Scores, Task, Tokens, Widths, parse_two_texts, token_texts
@@ -96,16 +95,23 @@ class Model(nn.Module):
 
     def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
         """The mean negative log likelihood of finding any of the gold answers."""
-        rows = zip(*self.pointers(inputs), items, strict=True)
-        return -torch.stack([_log_likelihood(start, end, item.extra[1]) for start, end, item in rows]).mean()
+        likelihoods = []
+        for start, end, item in zip(*self.pointers(inputs), items, strict=True):
+            spans = item.extra[1]
+            found = start[[span.start for span in spans]] + end[[span.end - 1 for span in spans]]
+            likelihoods.append(found.logsumexp(dim=0))
+        return -torch.stack(likelihoods).mean()
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[Question]:
         """The questions with the likeliest answer; none from an empty context."""
-        spans = best_spans(*self.pointers(inputs), longest=self.longest)
-        return [
-            replace(item.example, answers=_answers(item.example.context, item.extra[0], span))
-            for item, span in zip(items, spans, strict=True)
-        ]
+        questions = []
+        for item, span in zip(items, best_spans(*self.pointers(inputs), longest=self.longest), strict=True):
+            tokens, answers = item.extra[0], tuple[Answer, ...]()
+            if tokens:
+                start, end = tokens[span.start].start, tokens[span.end - 1].end
+                answers = (Answer(item.example.context[start:end], start),)
+            questions.append(replace(item.example, answers=answers))
+        return questions
 
 
 def best_spans(start: Tensor, end: Tensor, *, longest: int) -> list[Span]:
@@ -124,18 +130,6 @@ def covered(tokens: Sequence[Token], start: int, end: int) -> Span:
 
 def _log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).log_softmax(dim=-1)
-
-
-def _log_likelihood(start: Tensor, end: Tensor, spans: Sequence[Span]) -> Tensor:
-    firsts, lasts = [span.start for span in spans], [span.end - 1 for span in spans]
-    return (start[firsts] + end[lasts]).logsumexp(dim=0)
-
-
-def _answers(context: str, tokens: Sequence[Token], span: Span) -> tuple[Answer, ...]:
-    if not tokens:
-        return ()
-    start, end = tokens[span.start].start, tokens[span.end - 1].end
-    return (Answer(context[start:end], start),)
 
 
 def prepare(example: Question, tokenize: Tokenizer) -> Item:
@@ -157,17 +151,9 @@ def _context_tokens(context: str, tokenize: Tokenizer) -> tuple[tuple[Token, ...
 
 def score(gold: Sequence[Question], predicted: Sequence[Question]) -> Scores:
     """SQuAD's F1 and exact match."""
-    pairs = zip(gold, predicted, strict=True)
-    found = squad_scores(
-        (ours.answers[0].text if ours.answers else "", [answer.text for answer in theirs.answers])
-        for theirs, ours in pairs
-    )
-    return {"f1": found.f1, "exact": found.exact}
-
-
-def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> Question:  # noqa: ARG001
-    """A question and its context, perhaps with an id."""
-    return Question(str(values.get("id", "")), *parse_two_texts(values, "question", "context"), (), Place("", 0))
+    expected, found = ([[answer.text for answer in one.answers] for one in part] for part in (gold, predicted))
+    scores = squad_scores((ours[0] if ours else "", theirs) for ours, theirs in zip(found, expected, strict=True))
+    return {"f1": scores.f1, "exact": scores.exact}
 
 
 TASK = Task(
@@ -175,7 +161,7 @@ TASK = Task(
     settings=Settings,
     model=Model,
     read=lambda path, _: read_questions(path),
-    parse=parse,
+    parse=lambda values, _: Question(str(values.get("id", "")), *parse_two_texts(values, "question", "context"), ()),
     prepare=prepare,
     score=score,
 )

@@ -136,7 +136,7 @@ def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> RoleSentence:
     tokens, predicates = parse_tokens(values, tokenize), values.get("predicates", [])
     if not isinstance(predicates, list) or not all(type(one) is int and 0 <= one < len(tokens) for one in predicates):
         raise DataError(f'"predicates" is {predicates}: expected a list of positions from 0, of {len(tokens)} tokens')
-    return RoleSentence(tokens, tuple(Frame(one, ()) for one in predicates), Place("", 0))
+    return RoleSentence(tokens, tuple(Frame(one, ()) for one in predicates))
 
 
 TASK = Task(

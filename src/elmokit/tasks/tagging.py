@@ -1,4 +1,7 @@
-"""A tag for every token, as entities, parts of speech or chunks: a BiLSTM under a conditional random field."""
+"""A tag for every token, as entities, parts of speech or chunks: a BiLSTM under a conditional random field.
+
+And what each layer knows of a token's tag: a linear classifier on every layer, all trained side by side.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,14 +10,14 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from elmokit.tasks.crf import Crf, allowed_transitions, mark_spans
 from elmokit.tasks.encoder import EncoderSettings, input_encoder
-from elmokit.tasks.examples import Place, TaggedSentence
+from elmokit.tasks.examples import TaggedSentence
 from elmokit.tasks.readers import read_tagged
-from elmokit.tasks.scores import accuracy, chunks, span_f1, to_bio
-from elmokit.tasks.scores.spans import OUTSIDE
-from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens
+from elmokit.tasks.scores import OUTSIDE, accuracy, chunks, span_f1, to_bio
+from elmokit.tasks.task import INPUT_OPTIONS, Inputs, InputSettings, Item, Scores, Task, Widths, parse_tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +75,6 @@ def _begun(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(to_bio(chunks(tags), len(tags)))
 
 
-def labels(example: TaggedSentence) -> Iterator[tuple[str, Place]]:
-    """Every tag and its line."""
-    return ((tag, example.place(position)) for position, tag in enumerate(example.tags))
-
-
 def score(gold: Sequence[TaggedSentence], predicted: Sequence[TaggedSentence]) -> Scores:
     """F1 of spans, where tags mark spans, and the share of tags that are right."""
     ours, theirs = ([sentence.tags for sentence in part] for part in (predicted, gold))
@@ -95,6 +93,78 @@ TASK = Task(
     read=read,
     parse=lambda values, tokenize: TaggedSentence(parse_tokens(values, tokenize), (), "", ()),
     prepare=lambda example, _: Item(example, (example.tokens,)),
-    labels=labels,
+    labels=lambda example: [(tag, example.place(number)) for number, tag in enumerate(example.tags)],
     score=score,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeSettings:
+    """How tags are read."""
+
+    column: str | int | None = None
+    """Where they stand: upos or xpos of a .conllu file, else a column's number from 0; upos, or the last column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedSentence:
+    """A sentence and the tags that each layer by itself would give it."""
+
+    tokens: tuple[str, ...]
+    tags: dict[str, tuple[str, ...]]
+
+
+class ProbeModel(nn.Module):
+    """A linear layer for each layer; none learns from another's loss."""
+
+    def __init__(self, settings: ProbeSettings, labels: Sequence[str], widths: Widths) -> None:  # noqa: ARG002
+        super().__init__()
+        self.labels = tuple(labels)
+        self.ids = {label: number for number, label in enumerate(labels)}
+        embedders = [f"embedder {number} " if len(widths.parts) > 1 else "" for number in range(len(widths.parts))]
+        layers = zip(embedders, widths.parts, strict=True)
+        self.names = [f"{embedder}layer {layer}" for embedder, (count, _) in layers for layer in range(count)]
+        self.widths = [width for layers, width in widths.parts for _ in range(layers)]
+        self.heads = nn.ModuleList(nn.Linear(width, len(labels)) for width in self.widths)
+
+    def scores(self, inputs: Inputs) -> list[Tensor]:
+        """What each tag scores at each real token by each layer, (N, K)."""
+        layers = inputs.vectors[inputs.mask].split(self.widths, dim=-1)
+        return [head(layer) for head, layer in zip(self.heads, layers, strict=True)]
+
+    def loss(self, inputs: Inputs, items: Sequence[Item]) -> Tensor:
+        """The sum of the layers' mean cross-entropies."""
+        targets = padded_ids(self.ids, items, inputs.mask)[inputs.mask]  # (N,)
+        return sum((F.cross_entropy(scores, targets) for scores in self.scores(inputs)), inputs.vectors.new_zeros(()))
+
+    def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[ProbedSentence]:
+        found = [[self.labels[number] for number in scores.argmax(dim=-1).tolist()] for scores in self.scores(inputs)]
+        sentences, end = [], 0
+        for item in items:
+            start, end = end, end + len(item.example.tokens)
+            tags = {name: tuple(layer[start:end]) for name, layer in zip(self.names, found, strict=True)}
+            sentences.append(ProbedSentence(item.example.tokens, tags))
+        return sentences
+
+
+def score_layers(gold: Sequence[TaggedSentence], predicted: Sequence[ProbedSentence]) -> Scores:
+    """The mean accuracy of all layers, and each one's own."""
+    tags = list(chain.from_iterable(sentence.tags for sentence in gold))
+    layers = {
+        name: accuracy(tags, list(chain.from_iterable(sentence.tags[name] for sentence in predicted)))
+        for name in (predicted[0].tags if predicted else ())
+    }
+    return {"mean accuracy": sum(layers.values()) / max(1, len(layers))} | layers
+
+
+PROBE = replace(
+    TASK,
+    name="probe",
+    settings=ProbeSettings,
+    model=ProbeModel,
+    read=lambda path, settings: read_tagged(path, column=settings.column),
+    score=score_layers,
+    inputs=InputSettings(mix="apart", input_dropout=0.0),
+    refused=INPUT_OPTIONS,
+    reason="sees each layer as it is",
 )

@@ -1,11 +1,9 @@
-"""Any task trained: from files, as the command line and programs do it, or from examples."""
+"""The tasks by name: trained from files or from examples, and loaded from their folders."""
 
 import random
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +13,42 @@ import torch
 from elmokit.elmo import Elmo
 from elmokit.elmo import load as load_model
 from elmokit.embedder import Embedder
-from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.files import as_json, check_same_settings, contents, locked, replace_file
+from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
+from elmokit.files import as_json, check_same_settings, contents, locked, read_json, replace_file
 from elmokit.progress import SILENCE, Progress
-from elmokit.tasks.embedders import COPIES, identify, write_copies
-from elmokit.tasks.inputs import open_cache
-from elmokit.tasks.loop import TaskTraining
-from elmokit.tasks.predictor import CONFIG, Network, Predictor, TaskConfig, load_weights, new_network
-from elmokit.tasks.registry import get_task, read_config
-from elmokit.tasks.settings import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, FitSettings, InputSettings
-from elmokit.tasks.task import Item, Task, Tokens, checked
+from elmokit.tasks import classify, coref, pairs, span_qa, srl, tagging, wsd
+from elmokit.tasks.loop import CACHE, TaskTraining
+from elmokit.tasks.predictor import CONFIG, COPIES, Network, Predictor, TaskConfig, fetch, identify, write_copies
+from elmokit.tasks.task import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, InputSettings, Task, checked
 from elmokit.text.tokenizers import get_tokenizer
 
 Source = str | Path
 Embedders = Mapping[str, Embedder] | Iterable[Source | tuple[Source, Embedder]]
 """Models by name or path, or any embedders by the names or paths under which they are found again."""
 
-CACHE = "cache"
 OLD_PARTIAL = ".partial"  # where earlier versions wrote copies
+
+MODULES = (tagging, classify, pairs, span_qa, srl, coref, wsd)
+TASKS: Mapping[str, Task] = {task.name: task for task in (*(module.TASK for module in MODULES), tagging.PROBE)}
+
+
+def get_task(name: str) -> Task:
+    """The task of that name."""
+    if name not in TASKS:
+        raise ConfigError(f"unknown task {name!r}: known are {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+def read(name: str, path: str | Path, settings: Mapping[str, Any] | None = None) -> list[Any]:
+    """The labelled examples of a file, as the task of that name reads it: `read("tagging", "train.conll")`."""
+    task = get_task(name)
+    return list(task.read(_path(path), task.settings_from(settings or {})))
+
+
+def read_config(folder: Path) -> Any:
+    """What task.json says: a TaskConfig, or a SenseConfig."""
+    kinds: Any = TaskConfig | wsd.SenseConfig
+    return read_json(folder / CONFIG, kinds, missing="no trained task")
 
 
 def train(
@@ -96,21 +112,10 @@ def fit(
     task, options = get_task(name), options or FitOptions()
     if task.inputs and options.inputs:
         raise ConfigError(f"{name} {task.reason}: it takes no settings of the inputs")
-    learn = task.learn or partial(learn_in_epochs, task)
-    predictor: Predictor = learn(train, dev, embedders, _path(folder), options, progress)
-    return predictor
-
-
-def learn_in_epochs(
-    task: Task,
-    train: Iterable[Any],
-    dev: Sequence[Any],
-    embedders: Mapping[str, Embedder],
-    folder: Path,
-    options: FitOptions,
-    progress: Progress,
-) -> Predictor:
-    """Train a task's network, epoch by epoch."""
+    folder = _path(folder)
+    if task.learn:
+        learned: Predictor = task.learn(train, dev, embedders, folder, options, progress)
+        return learned
     examples = list(train)
     for part, which in ((examples, "training"), (dev, "dev")):
         if not part:
@@ -118,8 +123,10 @@ def learn_in_epochs(
     training = options.training or task.training_from({})
     labels = task.all_labels(examples)  # of all the data: a sample of it may lack some
     task.check_labels(dev, labels)
-    tokenize = get_tokenizer(options.tokenizer)
-    parts = (_sampled(examples, options.sample, training.seed), dev)
+    tokenize, models = get_tokenizer(options.tokenizer), list(embedders.values())
+    count = max(1, round(options.sample * len(examples)))
+    chosen = sorted(random.Random(f"{training.seed} sample").sample(range(len(examples)), count))
+    parts = ([examples[number] for number in chosen], dev)
     items = [[task.prepare(example, tokenize) for example in part] for part in parts]
     progress.message(f"{len(items[0]):,} examples to learn from, {len(items[1]):,} to measure on")
     config = TaskConfig(
@@ -132,27 +139,34 @@ def learn_in_epochs(
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(training.seed)
-        network = new_network(task, config, list(embedders.values()))
+        network = Network(task, config, models)
     with locked(folder):
-        config = _open_folder(folder, task, config, list(embedders.values()), options)
-        run = TaskTraining(folder, task, network, items, training, progress, sample=options.sample)
+        config = _open_folder(folder, task, config, models, options)
+        run = TaskTraining(folder, task, network, items, options, progress)
         if options.resume:
             run.restore()
-        if not run.finished:
-            _cache_layers(network, config, items, training, options.cache_folder or folder / CACHE, progress)
+        run.cache_layers(config.embedders)
         run.finish(list(embedders))
-        load_weights(network, folder)
+        network.load(folder)
         for source in network.inputs.cacheable().values():
             source.cache = None
         shutil.rmtree(folder / CACHE, ignore_errors=True)
     return Predictor(task, network, config)
 
 
-def _sampled(examples: Sequence[Any], share: float, seed: int) -> list[Any]:
-    """A share of the examples, in their order."""
-    count = max(1, round(share * len(examples)))
-    chosen = random.Random(f"{seed} sample").sample(range(len(examples)), count)
-    return [examples[number] for number in sorted(chosen)]
+def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> Predictor:
+    """Load a trained task; its embedders are found where they were, unless they are given."""
+    folder = _path(folder)
+    config = read_config(folder)
+    found = fetch(folder, config.embedders, embedders)
+    try:
+        task = get_task(config.task)
+        model = task.load(folder, config, found) if task.load else Network(task, config, found)
+    except ConfigError as error:
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
+    if not task.load:
+        model.load(folder)
+    return Predictor(task, model, config)
 
 
 def _check_folder(folder: Path, task: Task, options: FitOptions) -> None:
@@ -184,34 +198,6 @@ def _comparable(config: TaskConfig) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(config)
     known = [one | {"bundled": None} for one in values.get("embedders", ())]
     return values | {"embedders": {str(number): one for number, one in enumerate(known)}}
-
-
-def _cache_layers(
-    network: Network,
-    config: TaskConfig,
-    items: Sequence[Sequence[Item]],
-    training: FitSettings,
-    folder: Path,
-    progress: Progress,
-) -> None:
-    """Compute the layers of frozen models in advance, where they will be asked for more than once."""
-    sentences = [sentence for part in items for item in part for sentence in item.sentences]
-    once = training.epochs == 1 and len(set(sentences)) == len(sentences)
-    if training.cache == "none" or once:
-        return
-    for number, source in network.inputs.cacheable().items():
-        known = config.embedders[number]
-        identity = known.digest or _fingerprint(source.embedder, sentences)
-        names = {"identity": identity, "dtype": training.cache, "name": known.name}
-        source.cache = open_cache(folder, source.embedder, sentences, **names, progress=progress)
-
-
-def _fingerprint(embedder: Embedder, sentences: Sequence[Tokens], most: int = 8) -> str:
-    """What tells an embedder made in Python from others: the vectors that it gives some of the sentences."""
-    hashed = blake2b()
-    for layers in embedder.embed(list(dict.fromkeys(sentences))[:most], layers="all"):
-        hashed.update(layers.tobytes())
-    return hashed.hexdigest()
 
 
 def _named(embedders: Embedders) -> dict[str, Embedder]:

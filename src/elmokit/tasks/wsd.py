@@ -11,6 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,17 +23,19 @@ from safetensors.numpy import load_file, save_file
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.files import as_json, locked, replacing_folder, writing
+from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.progress import Progress, tracked
-from elmokit.tasks.embedders import COPIES, EmbedderId, identify, write_copies
-from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
-from elmokit.tasks.predictor import CONFIG, WEIGHTS, Predictor
-from elmokit.tasks.readers import Inventory, gold_beside, read_inventory, read_senses
+from elmokit.tasks.examples import SenseInstance, SenseSentence
+from elmokit.tasks.predictor import CONFIG, COPIES, WEIGHTS, EmbedderId, Predictor, identify, write_copies
+from elmokit.tasks.readers import Inventory, read_inventory, read_senses
 from elmokit.tasks.readers.senses import POS
-from elmokit.tasks.scores.f1 import ALL, sense_f1
-from elmokit.tasks.settings import OPTIONS, FitOptions
-from elmokit.tasks.task import Item, Scores, Task
+from elmokit.tasks.scores import ALL, sense_f1
+from elmokit.tasks.task import OPTIONS, FitOptions, Item, Scores, Task
+from elmokit.text.inputs import in_chunks
 from elmokit.text.tokenizers import Tokenizer
 
+Embedded = tuple[SenseSentence, list[tuple[SenseInstance, Vectors]]]
+"""A sentence, and its instances with their vectors: of several words, their mean."""
 SENSES = "senses.tsv"
 FILES = (CONFIG, WEIGHTS, SENSES, COPIES)
 TOKENS_AT_A_TIME = 1 << 14
@@ -91,16 +94,13 @@ class SenseCentroids:
     def __init__(self, config: SenseConfig, centroids: Vectors, inventory: Inventory, embedder: Embedder) -> None:
         self.config, self.inventory, self.embedder = config, inventory, embedder
         self.centroids = centroids  # (senses, D)
-        self.units = _units(centroids)
+        self.units = unit_vectors(centroids)
         self.rows = {key: row for row, key in enumerate(config.keys)}
         self.bonus = config.prior * np.log(np.array(config.counts, np.float32))  # (senses,)
 
     def predict(self, items: Sequence[Item]) -> list[SenseSentence]:
-        """The sentences of items with the senses found for their instances."""
-        sentences = (item.example for item in items)
         found = []
-        for sentence, vectors in _embedded(sentences, self.embedder, self.config.layer):
-            pairs = zip(sentence.instances, vectors, strict=True)
+        for sentence, pairs in _embedded((item.example for item in items), self.embedder, self.config.layer):
             instances = tuple(one._replace(keys=self._senses(one, vector)) for one, vector in pairs)
             found.append(replace(sentence, instances=instances))
         return found
@@ -128,7 +128,7 @@ class SenseCentroids:
         if not seen:
             return candidates[:1]
         rows = [self.rows[key] for key in seen]
-        closeness = self.units[rows] @ _units(vector[None])[0] + self.bonus[rows]  # (candidates,)
+        closeness = self.units[rows] @ unit_vectors(vector) + self.bonus[rows]  # (candidates,)
         return (seen[int(closeness.argmax())],)
 
 
@@ -148,17 +148,16 @@ def fit(
         raise ConfigError(f"prior={prior!r} is not a number from 0 up")
     sums: dict[str, Vectors] = defaultdict(lambda: np.zeros(embedder.width, np.float32))
     counts: Counter[str] = Counter()
-    for sentence, vectors in _embedded(sentences, embedder, layer):
-        for instance, vector in zip(sentence.instances, vectors, strict=True):
+    for _, pairs in _embedded(sentences, embedder, layer):
+        for instance, vector in pairs:
             for key in instance.keys:
                 sums[key] += vector
                 counts[key] += 1
     if not sums:
         raise DataError("no word of these sentences has a gold sense: there is nothing to learn from")
     centroids = np.stack([sums[key] / np.float32(counts[key]) for key in sums])  # (senses, D)
-    each = tuple(counts[key] for key in sums)
-    known = identify(name, embedder)
-    config = SenseConfig(layer=layer, embedder=known, keys=tuple(sums), counts=each, prior=prior)
+    keys, each, known = tuple(sums), tuple(counts[key] for key in sums), identify(name, embedder)
+    config = SenseConfig(layer=layer, embedder=known, keys=keys, counts=each, prior=prior)
     return Predictor(TASK, SenseCentroids(config, centroids, inventory, embedder), config)
 
 
@@ -187,7 +186,7 @@ def learn(
     return learned
 
 
-def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> Predictor:
+def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> SenseCentroids:
     """The centroids in a folder."""
     [embedder], path = embedders, folder / WEIGHTS
     try:
@@ -197,11 +196,9 @@ def load(folder: Path, config: SenseConfig, embedders: Sequence[Embedder]) -> Pr
     if centroids.dtype != np.float32 or not np.isfinite(centroids).all():
         raise CheckpointError(f"{path}: not all numbers of the centroids are finite and of 32 bits")
     if centroids.shape != (len(config.keys), embedder.width) or len(config.counts) != len(config.keys):
-        raise CheckpointError(
-            f"{folder}: centroids are {centroids.shape}, expected {len(config.keys)} senses of width {embedder.width}"
-        )
-    inventory = read_inventory(folder / SENSES)
-    return Predictor(TASK, SenseCentroids(config, centroids, inventory, embedder), config)
+        expected = f"{len(config.keys)} senses of width {embedder.width}"
+        raise CheckpointError(f"{folder}: centroids are {centroids.shape}, expected {expected}")
+    return SenseCentroids(config, centroids, read_inventory(folder / SENSES), embedder)
 
 
 def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> SenseSentence:  # noqa: ARG001
@@ -214,56 +211,33 @@ def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> SenseSentence:  # n
         if one.pos not in POS:
             raise DataError(f"the instance {one.lemma!r} has pos {one.pos!r}: expected {', '.join(POS)}")
         if not 0 <= one.start < one.end <= len(given.tokens):
-            raise DataError(
-                f"the instance {one.lemma!r} goes from {one.start} to {one.end} of {len(given.tokens)} tokens"
-            )
+            bounds = f"{one.start} to {one.end} of {len(given.tokens)} tokens"
+            raise DataError(f"the instance {one.lemma!r} goes from {bounds}")
     instances = (SenseInstance(one.id, one.lemma, one.pos, one.start, one.end, ()) for one in given.instances)
-    return SenseSentence(given.tokens, tuple(instances), Place("", 0))
+    return SenseSentence(given.tokens, tuple(instances))
 
 
 def score(gold: Sequence[SenseSentence], predicted: Sequence[SenseSentence]) -> Scores:
     """The F1 of all words and of each part of speech."""
-    pairs = [
-        (theirs, ours)
-        for one, other in zip(gold, predicted, strict=True)
-        for theirs, ours in zip(one.instances, other.instances, strict=True)
-    ]
-    scores = sense_f1((theirs.pos, next(iter(ours.keys), None), theirs.keys) for theirs, ours in pairs)
+    theirs, ours = (chain.from_iterable(sentence.instances for sentence in part) for part in (gold, predicted))
+    pairs = zip(theirs, ours, strict=True)
+    scores = sense_f1((one.pos, next(iter(other.keys), None), one.keys) for one, other in pairs)
     return {"f1" if part == ALL else f"f1 {part}": found.f1 for part, found in scores.items()}
 
 
-def _embedded(
-    sentences: Iterable[SenseSentence], embedder: Embedder, layer: Layers
-) -> Iterator[tuple[SenseSentence, list[Vectors]]]:
-    """Each sentence with the vectors of its instances: of several words, their mean."""
-    for chunk in _chunks(sentences):
-        embedded = embedder.embed([sentence.tokens for sentence in chunk], layers=layer)
-        for sentence, vectors in zip(chunk, embedded, strict=True):
-            yield sentence, [vectors[one.start : one.end].mean(axis=0) for one in sentence.instances]
-
-
-def _chunks(sentences: Iterable[SenseSentence]) -> Iterator[list[SenseSentence]]:
-    chunk: list[SenseSentence] = []
-    size = 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        size += len(sentence.tokens)
-        if size >= TOKENS_AT_A_TIME:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-def _units(vectors: Vectors) -> Vectors:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: Vectors = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
-    return units
+def _embedded(sentences: Iterable[SenseSentence], embedder: Embedder, layer: Layers) -> Iterator[Embedded]:
+    pairs = ((sentence.tokens, sentence) for sentence in sentences)
+    for chunk in in_chunks(
+        pairs, TOKENS_AT_A_TIME, length=lambda pair: len(pair[0]) - 1
+    ):  # it counts one more for each
+        embedded = embedder.embed([tokens for tokens, _ in chunk], layers=layer)
+        for (_, sentence), vectors in zip(chunk, embedded, strict=True):
+            yield sentence, [(one, vectors[one.start : one.end].mean(axis=0)) for one in sentence.instances]
 
 
 def read(path: Path) -> Iterator[SenseSentence]:
     """The sentences of NAME.data.xml with the gold keys of NAME.gold.key.txt beside it."""
-    return read_senses(path, gold_beside(path))
+    return read_senses(path, path.with_name(f"{path.name.partition('.data.xml')[0]}.gold.key.txt"))
 
 
 TASK = Task(

@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.errors import ConfigError, DataError
-from elmokit.tasks.examples import CoreferenceDocument, Frame, Place, RoleSentence, TaggedSentence
-from elmokit.tasks.readers.brackets import read_spans, unescape
-from elmokit.tasks.readers.lines import Line, at_least_one, blocks, fields, read_lines
+from elmokit.tasks.examples import CoreferenceDocument, Frame, LabelledSpan, Place, RoleSentence, TaggedSentence
+from elmokit.tasks.readers.lines import Line, blocks, expecting, fields, read_lines, unescape
+from elmokit.text.documents import ending
 from elmokit.text.sentences import Span
 
-DOCUMENT_START = "-DOCSTART-"
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}
 ENDINGS = ("conll", "conll.gz", "conll.xz", "conll.zst")
 WORD, FIRST_ROLES, COREFERENCE, FEWEST_COLUMNS = 3, 11, -1, 12  # of CoNLL-2012
 NO_PREDICATE = "-"
 NO_MENTION = ("-", "_", "*")
+_DOCUMENT_START = re.compile(r"-DOCSTART-(?:[ \t].*)?")
+_CELL = re.compile(r"(?:\((?P<label>[^()*]+))?\*(?P<closed>\)?)")
 _NO_WORD = re.compile(r"[0-9]+[-.][0-9]+")
 _BEGIN = re.compile(r"#begin document \(?(?P<name>.*?)\)?(?:; part (?P<part>[0-9]+))?\s*")
 _MENTION = re.compile(r"(?P<opens>\(?)(?P<cluster>[^()|]+)(?P<closes>\)?)")
@@ -39,15 +40,29 @@ class WordRow(NamedTuple):
     place: Place
 
 
-def read_columns(path: Path, *, column: int = -1, words: int = 0) -> Iterator[TaggedSentence]:
-    """The sentences with the tags of one column; columns count from 0, or from -1 backwards."""
-    expected = "a word and its tag a line, in columns, and a blank line after each sentence"
-    return at_least_one(_tagged(path, column, words), path, expected)
+def read_tagged(path: Path, *, column: str | int | None = None, words: int = 0) -> Iterator[TaggedSentence]:
+    """CoNLL-U by the ending .conllu, with "upos" or "xpos"; else columns, with the number of the one that has the tags.
+
+    If not said otherwise, they are universal parts of speech, or what the last column has. Columns count from 0, or
+    from -1 backwards.
+    """
+    if ending(path)[0] == ".conllu":
+        name = "upos" if column is None else str(column)
+        if name not in CONLLU_COLUMNS:
+            raise ConfigError(f"there is no column {name!r} of tags in CoNLL-U: choose {' or '.join(CONLLU_COLUMNS)}")
+        return _read_conllu(path, name)
+    try:
+        number = -1 if column is None else int(column)
+    except ValueError:
+        message = f"column {column!r} is no number: {path} is not in CoNLL-U, its columns have no names"
+        raise ConfigError(message) from None
+    return _read_columns(path, number, words)
 
 
-def _tagged(path: Path, column: int, words: int) -> Iterator[TaggedSentence]:
+@expecting("a word and its tag a line, in columns, and a blank line after each sentence")
+def _read_columns(path: Path, column: int, words: int) -> Iterator[TaggedSentence]:
     width = None
-    lines = (line._replace(text="") if _is_document_start(line) else line for line in read_lines(path))
+    lines = (line._replace(text="") if _DOCUMENT_START.fullmatch(line.text) else line for line in read_lines(path))
     for block in blocks(lines):
         rows = [fields(line) for line in block]
         width = width or len(rows[0])
@@ -55,10 +70,6 @@ def _tagged(path: Path, column: int, words: int) -> Iterator[TaggedSentence]:
             _check_columns(line, row, width, (column, words))
         tokens, tags = (tuple(row[number] for row in rows) for number in (words, column))
         yield TaggedSentence(tokens, tags, str(path), tuple(line.place.line for line in block))
-
-
-def _is_document_start(line: Line) -> bool:
-    return line.text.startswith(DOCUMENT_START) and fields(line)[0] == DOCUMENT_START
 
 
 def _check_columns(line: Line, row: list[str], width: int, asked: tuple[int, ...]) -> None:
@@ -73,41 +84,33 @@ def _check_columns(line: Line, row: list[str], width: int, asked: tuple[int, ...
             raise line.place.error(f"found {line.text[:60]!r}: column {number} is empty")
 
 
-def read_conllu(path: Path, *, column: str = "upos") -> Iterator[TaggedSentence]:
-    """The sentences of CoNLL-U with their universal or their treebank's own parts of speech."""
-    if column not in CONLLU_COLUMNS:
-        raise ConfigError(f"there is no column {column!r} of tags in CoNLL-U: choose {' or '.join(CONLLU_COLUMNS)}")
-    lines = (line for line in read_lines(path) if not line.text.startswith("#"))
-    sentences = (_conllu_sentence(block, path, column) for block in blocks(lines))
-    return at_least_one(sentences, path, "sentences in CoNLL-U, ten columns a line")
+@expecting("sentences in CoNLL-U, ten columns a line")
+def _read_conllu(path: Path, column: str) -> Iterator[TaggedSentence]:
+    for block in blocks(line for line in read_lines(path) if not line.text.startswith("#")):
+        rows = [WordRow(line.text.split("\t"), line.place) for line in block]
+        for cells, place in rows:
+            if len(cells) != 10:
+                raise place.error(f"found {len(cells)} columns: expected the ten of CoNLL-U, with tabs between them")
+        words = [row for row in rows if not _NO_WORD.fullmatch(row.cells[0])]
+        tags = tuple(row.cells[CONLLU_COLUMNS[column]] for row in words)
+        for number, ((cells, place), tag) in enumerate(zip(words, tags, strict=True), 1):
+            if cells[0] != str(number):
+                raise place.error(f"found the word number {cells[0]!r}: expected {number}")
+            if tag in ("_", ""):
+                raise place.error(f"the word {cells[1]!r} has no {column.upper()}: expected a tag, found '_'")
+        lines = tuple(row.place.line for row in words)
+        yield TaggedSentence(tuple(row.cells[1] for row in words), tags, str(path), lines)
 
 
-def _conllu_sentence(block: list[Line], path: Path, column: str) -> TaggedSentence:
-    rows = [WordRow(line.text.split("\t"), line.place) for line in block]
-    for row in rows:
-        if len(row.cells) != 10:
-            raise row.place.error(
-                f"found {len(row.cells)} columns: expected the ten of CoNLL-U, with tabs between them"
-            )
-    words = [row for row in rows if not _NO_WORD.fullmatch(row.cells[0])]
-    tags = tuple(row.cells[CONLLU_COLUMNS[column]] for row in words)
-    for number, (row, tag) in enumerate(zip(words, tags, strict=True), 1):
-        if row.cells[0] != str(number):
-            raise row.place.error(f"found the word number {row.cells[0]!r}: expected {number}")
-        if tag in ("_", ""):
-            raise row.place.error(f"the word {row.cells[1]!r} has no {column.upper()}: expected a tag, found '_'")
-    return TaggedSentence(tuple(row.cells[1] for row in words), tags, str(path), tuple(row.place.line for row in words))
-
-
+@expecting("sentences in the columns of CoNLL-2005 or CoNLL-2012")
 def read_roles(path: Path) -> Iterator[RoleSentence]:
     """The sentences of a file, or of all files under a folder whose names end in "conll", with predicates and roles.
 
     A file of CoNLL-2012 begins with `#begin document`, else it is one of CoNLL-2005.
     """
-    sentences = chain.from_iterable(
-        _roles_2012(file) if _is_conll2012(file) else _roles_2005(file) for file in _conll_files(path)
-    )
-    return at_least_one(sentences, path, "sentences in the columns of CoNLL-2005 or CoNLL-2012")
+    for file in _conll_files(path):
+        first = next(read_lines(file, blank=False), None)
+        yield from _roles_2012(file) if first and _BEGIN.fullmatch(first.text) else _roles_2005(file)
 
 
 def _roles_2012(path: Path) -> Iterator[RoleSentence]:
@@ -124,11 +127,9 @@ def _roles_2005(path: Path) -> Iterator[RoleSentence]:
     for block in blocks(read_lines(path)):
         rows = [WordRow(fields(line), line.place) for line in block]
         width = len(rows[0].cells)
-        for row in rows:
-            if len(row.cells) != width:
-                raise row.place.error(
-                    f"found {len(row.cells)} columns: expected {width} as at the head of its sentence"
-                )
+        for cells, place in rows:
+            if len(cells) != width:
+                raise place.error(f"found {len(cells)} columns: expected {width} as at the head of its sentence")
         lemmas = lemmas or _find_lemmas(rows)
         predicates = sum(row.cells[lemmas : lemmas + 1] != [NO_PREDICATE] for row in rows)
         if width != lemmas + 1 + predicates:
@@ -153,35 +154,47 @@ def _find_lemmas(rows: list[WordRow]) -> int:
 
 def _role_sentence(rows: list[WordRow], *, word: int, first: int, last: int | None) -> RoleSentence:
     places = [row.place for row in rows]
-    columns = zip(*(row.cells[first:last] for row in rows), strict=True)
-    frames = tuple(_frame(column, places) for column in columns)
-    return RoleSentence(tuple(unescape(row.cells[word]) for row in rows), frames, places[0])
+    frames = []
+    for column in zip(*(row.cells[first:last] for row in rows), strict=True):
+        spans = _read_spans(column, places)
+        predicate = next((span.start for span in spans if span.label == "V"), None)
+        if predicate is None:
+            raise places[0].error("a column of roles of this sentence has no predicate: expected '(V*)' in it")
+        frames.append(Frame(predicate, spans))
+    return RoleSentence(tuple(unescape(row.cells[word]) for row in rows), tuple(frames), places[0])
 
 
-def _frame(column: Sequence[str], places: Sequence[Place]) -> Frame:
-    spans = read_spans(column, places)
-    predicate = next((span.start for span in spans if span.label == "V"), None)
-    if predicate is None:
-        raise places[0].error("a column of roles of this sentence has no predicate: expected '(V*)' in it")
-    return Frame(predicate, spans)
+def _read_spans(cells: Sequence[str], places: Sequence[Place]) -> tuple[LabelledSpan, ...]:
+    """The spans of a column, (A0*, *, *), one cell per token; they follow one another."""
+    spans: list[LabelledSpan] = []
+    opened: LabelledSpan | None = None
+    for position, (cell, place) in enumerate(zip(cells, places, strict=True)):
+        found = _CELL.fullmatch(cell)
+        if found is None:
+            raise place.error(f"found {cell!r}: expected '*', '(A0*', '*)' or '(A0*)', for spans may not overlap")
+        if found["label"]:
+            if opened:
+                raise place.error(f"found {cell!r} within {opened.label}: spans of a column may not overlap")
+            opened = LabelledSpan(position, position, found["label"])
+        if found["closed"]:
+            if opened is None:
+                raise place.error(f"unbalanced bracket: {cell!r} closes nothing")
+            spans.append(opened._replace(end=position + 1))
+            opened = None
+    if opened:
+        raise places[opened.start].error(f"unbalanced bracket: '({opened.label}*' is not closed in its sentence")
+    return tuple(spans)
 
 
+@expecting("documents in the columns of CoNLL-2012")
 def read_coreference(path: Path) -> Iterator[CoreferenceDocument]:
     """The documents of a file of CoNLL-2012, or of all files under a folder whose names end in "conll".
 
     In the last column (1 opens a mention of cluster 1, and 1) closes it.
     """
-    documents = (
-        CoreferenceDocument(
-            name,
-            tuple(tuple(unescape(row.cells[WORD]) for row in rows) for rows in sentences),
-            _clusters(chain.from_iterable(sentences)),
-            place,
-        )
-        for file in _conll_files(path)
-        for name, sentences, place in _documents(file)
-    )
-    return at_least_one(documents, path, "documents in the columns of CoNLL-2012")
+    for name, sentences, place in chain.from_iterable(map(_documents, _conll_files(path))):
+        tokens = tuple(tuple(unescape(row.cells[WORD]) for row in rows) for rows in sentences)
+        yield CoreferenceDocument(name, tokens, _clusters(chain.from_iterable(sentences)), place)
 
 
 def _clusters(rows: Iterable[WordRow]) -> tuple[tuple[Span, ...], ...]:
@@ -204,16 +217,11 @@ def _clusters(rows: Iterable[WordRow]) -> tuple[tuple[Span, ...], ...]:
     for cluster, left in opened.items():
         if left:
             raise left[0][1].error(f"unbalanced bracket: '({cluster}' is not closed in its document")
-    return tuple(sorted(tuple(sorted(mentions)) for mentions in _merged(found.values())))
-
-
-def _merged(clusters: Iterable[set[Span]]) -> list[set[Span]]:
-    """Clusters that share a mention are one: OntoNotes has some mentions in two."""
-    merged: list[set[Span]] = []
-    for cluster in clusters:
-        others = [other for other in merged if other.isdisjoint(cluster)]
-        merged = [*others, cluster.union(*(other for other in merged if not other.isdisjoint(cluster)))]
-    return merged
+    merged: list[set[Span]] = []  # clusters that share a mention are one: OntoNotes has some mentions in two
+    for mentions in found.values():
+        others = [other for other in merged if other.isdisjoint(mentions)]
+        merged = [*others, mentions.union(*(other for other in merged if not other.isdisjoint(mentions)))]
+    return tuple(sorted(tuple(sorted(mentions)) for mentions in merged))
 
 
 def _conll_files(path: Path) -> list[Path]:
@@ -224,11 +232,6 @@ def _conll_files(path: Path) -> list[Path]:
     if not files:
         raise DataError(f"{path}: no file here ends in {', '.join(ENDINGS)}")
     return files
-
-
-def _is_conll2012(path: Path) -> bool:
-    first = next(read_lines(path, blank=False), None)
-    return first is not None and _BEGIN.fullmatch(first.text) is not None
 
 
 def _documents(path: Path) -> Iterator[tuple[str, list[list[WordRow]], Place]]:

@@ -1,16 +1,20 @@
 """Files of examples, line by line, plain or packed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from elmokit.errors import DataError
 from elmokit.tasks.examples import Place
 from elmokit.text.documents import BROKEN, UNPACKERS, TextFile, ending
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Reader = Callable[Concatenate[Path, P], Iterator[T]]
 LONGEST_LINE = 1 << 26  # bytes
+_ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
 class Line(NamedTuple):
@@ -80,10 +84,23 @@ def fields(line: Line) -> list[str]:
     return [field for field in line.text.split(" ") if field]
 
 
-def at_least_one(examples: Iterable[T], path: Path, expected: str) -> Iterator[T]:
-    """The examples of a file, which must not be without any."""
-    example = None
-    for example in examples:
-        yield example
-    if example is None:
-        raise DataError(f"{path}: there are no examples in it: expected {expected}")
+def unescape(word: str) -> str:
+    """A word of a treebank as it is read elsewhere: "-LRB-" is "(" and "and\\/or" is "and/or"."""
+    return _ESCAPED.get(word, word).replace("\\/", "/").replace("\\*", "*")
+
+
+def expecting(expected: str) -> Callable[[Reader[P, T]], Reader[P, T]]:
+    """For readers: a file without any examples is not what was expected."""
+
+    def decorate(read: Reader[P, T]) -> Reader[P, T]:
+        @wraps(read)
+        def read_some(path: Path, /, *args: P.args, **options: P.kwargs) -> Iterator[T]:
+            example = None
+            for example in read(path, *args, **options):
+                yield example
+            if example is None:
+                raise DataError(f"{path}: there are no examples in it: expected {expected}")
+
+        return read_some
+
+    return decorate

@@ -6,7 +6,7 @@ from xml.parsers import expat
 
 from elmokit.errors import DataError
 from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
-from elmokit.tasks.readers.lines import at_least_one, fields, open_unpacked, read_bytes, read_lines
+from elmokit.tasks.readers.lines import expecting, fields, open_unpacked, read_bytes, read_lines
 
 POS = ("NOUN", "VERB", "ADJ", "ADV")
 Inventory = dict[tuple[str, str], tuple[str, ...]]
@@ -17,14 +17,16 @@ WORDS = ("wf", "instance")
 _PARENTS = {"corpus": "", "text": "corpus", "sentence": "text", "wf": "sentence", "instance": "sentence"}
 
 
+@expecting("sentences in <corpus>, <text> and <sentence>")
 def read_senses(path: Path, keys: Path | None = None) -> Iterator[SenseSentence]:
     """The sentences, with the gold senses of their words from a file of keys if there is one."""
-    return at_least_one(_sentences(path, keys), path, "sentences in <corpus>, <text> and <sentence>")
-
-
-def gold_beside(path: Path) -> Path:
-    """The keys of NAME.data.xml, as they are usually handed around: NAME.gold.key.txt in the same folder."""
-    return path.with_name(f"{path.name.partition('.data.xml')[0]}.gold.key.txt")
+    parser = _Parser(path, keys)
+    with open_unpacked(path) as file:
+        while content := read_bytes(file, path, BYTES_AT_A_TIME):
+            yield from parser.feed(content)
+    yield from parser.feed(b"", last=True)
+    for instance, (_, place) in parser.gold.items():
+        raise place.error(f"the instance {instance!r} does not stand in {path}")
 
 
 def read_keys(path: Path) -> dict[str, tuple[tuple[str, ...], Place]]:
@@ -47,23 +49,12 @@ def read_inventory(path: Path) -> Inventory:
     for line in read_lines(path, blank=False):
         cells = line.text.split("\t")
         if len(cells) != 3 or cells[1] not in POS or not cells[2].strip():
-            raise line.place.error(
-                f"found {line.text[:60]!r}: expected a lemma, one of {', '.join(POS)} and sense keys"
-            )
+            expected = f"expected a lemma, one of {', '.join(POS)} and sense keys"
+            raise line.place.error(f"found {line.text[:60]!r}: {expected}")
         inventory[cells[0], cells[1]] = tuple(cells[2].split())
     if not inventory:
         raise DataError(f"{path}: there are no senses in it")
     return inventory
-
-
-def _sentences(path: Path, keys: Path | None) -> Iterator[SenseSentence]:
-    parser = _Parser(path, keys)
-    with open_unpacked(path) as file:
-        while content := read_bytes(file, path, BYTES_AT_A_TIME):
-            yield from parser.feed(content)
-    yield from parser.feed(b"", last=True)
-    for instance, (_, place) in parser.gold.items():
-        raise place.error(f"the instance {instance!r} does not stand in {path}")
 
 
 class _Parser:
@@ -125,34 +116,24 @@ class _Parser:
         if name == "sentence":
             self.done.append(SenseSentence(tuple(self.tokens), tuple(self.instances), self.begun))
         elif name in WORDS:
-            start = self._add_words()
+            start = len(self.tokens)
+            self.tokens += [word for word in self.text.strip().split(" ") if word]
+            if not start < len(self.tokens) <= LONGEST_SENTENCE:
+                expected = f"or more than {LONGEST_SENTENCE:,} in a sentence: expected a word"
+                raise self.place.error(f"an empty word, {expected}")
             if name == "instance":
-                self.instances.append(self._instance(start))
+                self._add_instance(start)
         self.text = ""
 
-    def _add_words(self) -> int:
-        """Where the words of the element begin."""
-        start = len(self.tokens)
-        self.tokens += [word for word in self.text.strip().split(" ") if word]
-        if not start < len(self.tokens) <= LONGEST_SENTENCE:
-            raise self.place.error(f"an empty word, or more than {LONGEST_SENTENCE:,} in a sentence: expected a word")
-        return start
-
-    def _instance(self, start: int) -> SenseInstance:
-        known = self.attributes
-        if missing := {"id", "lemma", "pos"} - set(known):
+    def _add_instance(self, start: int) -> None:
+        if missing := {"id", "lemma", "pos"} - set(self.attributes):
             raise self.place.error(f"the instance has no {' and no '.join(sorted(missing))}")
-        if known["pos"] not in POS:
-            raise self.place.error(f"the instance {known['id']!r} has pos {known['pos']!r}: expected {', '.join(POS)}")
-        return SenseInstance(
-            known["id"], known["lemma"], known["pos"], start, len(self.tokens), self._take_gold(known["id"])
-        )
-
-    def _take_gold(self, instance: str) -> tuple[str, ...]:
-        if self.keys is None:
-            return ()
-        if instance not in self.gold:
+        name, lemma, pos = (self.attributes[attribute] for attribute in ("id", "lemma", "pos"))
+        if pos not in POS:
+            raise self.place.error(f"the instance {name!r} has pos {pos!r}: expected {', '.join(POS)}")
+        if self.keys and name not in self.gold:
             raise self.place.error(
-                f"the instance {instance!r} has no line of its own in {self.keys}: expected its gold key"
+                f"the instance {name!r} has no line of its own in {self.keys}: expected its gold key"
             )
-        return self.gold.pop(instance)[0]
+        keys = self.gold.pop(name)[0] if self.keys else ()
+        self.instances.append(SenseInstance(name, lemma, pos, start, len(self.tokens), keys))
