@@ -191,7 +191,7 @@ class Elmo:
 
     def predictions(self, sentence: Sentence, *, positions: Iterable[int] | None = None) -> Predictions:
         """What the model expects in the place of each token, or of those at these positions, which it does not see."""
-        softmax, _ = self._predictor()
+        softmax, _ = self.output_layer()
         tokens = self.tokens(sentence)
         chosen = list(range(len(tokens)) if positions is None else positions)
         if wrong := [position for position in chosen if position not in range(len(tokens))]:
@@ -203,10 +203,11 @@ class Elmo:
 
     def log_likelihoods(self, sentences: Iterable[Sentence]) -> Iterator[LogLikelihoods]:
         """How probable each token of each sentence is, in order and in bounded memory; `predictions` has all words."""
-        self._predictor()
+        self.output_layer()
         return self._batched(self._chunks(sentences), self._likelihoods_of_batch)
 
-    def _predictor(self) -> tuple[Softmax, Vocabulary]:
+    def output_layer(self) -> tuple[Softmax, Vocabulary]:
+        """What predicts words, and these words; a model that has none is refused."""
         if self.language_model.softmax is None or self.vocabulary is None:
             missing = "the model has no softmax, so it cannot predict words: train one, or `elmokit finetune` it"
             raise CheckpointError(f"{self.source}: {missing}")
@@ -253,7 +254,7 @@ class Elmo:
         return [outputs[..., end - len(one) + 1 : end - 1, :].copy() for one, end in zip(batch, ends, strict=True)]
 
     def _likelihoods_of_batch(self, batch: list[list[str]], _rows: list[int]) -> list[LogLikelihoods]:
-        _, vocabulary = self._predictor()
+        _, vocabulary = self.output_layer()
         ids = torch.from_numpy(vocabulary.encode([word for tokens in batch for word in tokens])).to(self.device)
         top, lengths = self.run(batch, gradients=False)[-1], [len(tokens) for tokens in batch]  # (N, 2P)
         both = [part.cpu().numpy() for part in self.language_model.log_likelihoods(top, ids, lengths)]

@@ -1,7 +1,7 @@
 """What goes into a model and what comes out of it; and the one thing that tasks and studies ask of vectors."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,13 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Layers = Literal["average", "top", "all"] | int
 Sentence = str | Sequence[str]
+
+
+def choose_layers(everything: Any, layers: Layers) -> Any:
+    """Of all layers, (L, …), an array or a tensor, those that `layers` names: (…), or (L, …) for "all"."""
+    if layers == "all":
+        return everything
+    return everything.mean(axis=0) if layers == "average" else everything[-1 if layers == "top" else layers]
 
 
 class Predictions(NamedTuple):
