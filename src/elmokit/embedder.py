@@ -22,32 +22,26 @@ class Predictions(NamedTuple):
     """The words that could stand in the place of each token; column v is word v of the vocabulary."""
 
     tokens: list[str]
-    forward: Vectors
-    """(T, V) log p(word | the words before)."""
-    backward: Vectors
-    """(T, V) log p(word | the words after)."""
+    forward: Vectors  # (T, V) log p(word | the words before)
+    backward: Vectors  # (T, V) log p(word | the words after)
 
 
 class LogLikelihoods(NamedTuple):
     """How probable the tokens of a sentence and its bounds are, in nats."""
 
     tokens: list[str]
-    forward: Vectors
-    """(T + 1,) log p(token | the words before), then that of </S>."""
-    backward: Vectors
-    """(T + 1,) that of <S>, then log p(token | the words after)."""
+    forward: Vectors  # (T + 1,) log p(token | the words before), then that of </S>
+    backward: Vectors  # (T + 1,) that of <S>, then log p(token | the words after)
 
 
 class Embedder(Protocol):
     """Tokens → layers (L, T, D). A static vector is one layer."""
 
     @property
-    def width(self) -> int:
-        """Width D of a vector."""
+    def width(self) -> int: ...
 
     @property
-    def layer_count(self) -> int:
-        """Layers L; 1 for static vectors."""
+    def layer_count(self) -> int: ...
 
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
         """An array a sentence: (T, D), or (L, T, D) for `layers="all"`."""

@@ -7,16 +7,14 @@ default differs: nothing is carried over from call to call unless `stateful=True
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmokit.embedder import Vectors
+from elmokit.embedder import Vectors, choose_layers
 from elmokit.errors import ConfigError, DataError
 from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
@@ -25,10 +23,8 @@ from elmokit.text.characters import ByteCharacters
 from elmokit.text.inputs import tokenized
 from elmokit.text.tokenizers import Token
 
-PUBLISHED = (
-    "https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/2x4096_512_2048cnn_2xhighway/"
-    "elmo_2x4096_512_2048cnn_2xhighway"
-)
+SIZES = "2x4096_512_2048cnn_2xhighway"
+PUBLISHED = f"https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/{SIZES}/elmo_{SIZES}"
 DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE = f"{PUBLISHED}_options.json", f"{PUBLISHED}_weights.hdf5"
 DEFAULT_BATCH_SIZE = 64
 EPSILON = 1e-12
@@ -115,14 +111,11 @@ class Elmo(nn.Module):
             raise ConfigError(f"num_output_representations is {num_output_representations}: at least one is needed")
         if (module is None) != (options_file is not None and weight_file is not None):
             raise ConfigError("either options_file and weight_file are given, or a module, with None for both files")
-        if module is None:
-            assert options_file is not None
-            assert weight_file is not None
+        if options_file is not None and weight_file is not None:
             checkpoint = read_pair(options_file, weight_file)
             module = BiLm(checkpoint, requires_grad=requires_grad, vocab_to_cache=vocab_to_cache, stateful=stateful)
         self._elmo_lstm: Any = module
-        self._has_cached_vocab = vocab_to_cache is not None
-        self._keep_sentence_boundaries = keep_sentence_boundaries
+        self._has_cached_vocab, self._keep_sentence_boundaries = vocab_to_cache is not None, keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
         self._scalar_mixes = [
             ScalarMix(module.num_layers, do_layer_norm, scalar_mix_parameters, scalar_mix_parameters is None)
@@ -133,8 +126,7 @@ class Elmo(nn.Module):
 
     def get_output_dim(self) -> int:
         """Width of a vector."""
-        width: int = self._elmo_lstm.get_output_dim()
-        return width
+        return int(self._elmo_lstm.get_output_dim())
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Ids are (B, …, T, C), and with a cached vocabulary also the words' numbers in it, (B, …, T)."""
@@ -147,19 +139,14 @@ class Elmo(nn.Module):
         layers, mask = output["activations"], output["mask"].bool()  # each (B, T + 2, D), (B, T + 2)
         mixed = [mix(layers, mask) for mix in self._scalar_mixes]
         if not self._keep_sentence_boundaries:
-            mixed = [_without_bounds(vectors, mask) for vectors in mixed]  # each (B, T, D)
-            mask = _inner_mask(mask)
+            mixed, mask = _without_bounds(mixed, mask)
         representations = [self._dropout(vectors).unflatten(0, outer) for vectors in mixed]
         return {"elmo_representations": representations, "mask": mask.long().unflatten(0, outer)}
 
 
-def _inner_mask(mask: Tensor) -> Tensor:
-    """Where tokens stand, (B, T), from where they stand with their bounds, (B, T + 2)."""
-    return mask[:, 2:]
-
-
-def _without_bounds(vectors: Tensor, mask: Tensor) -> Tensor:
-    return vectors[:, 1:-1] * _inner_mask(mask)[..., None]
+def _without_bounds(layers: Iterable[Tensor], mask: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Vectors, (B, T, D) each, and where they stand, (B, T), from both with their bounds, (B, T + 2, D), (B, T + 2)."""
+    return [vectors[:, 1:-1] * mask[:, 2:, None] for vectors in layers], mask[:, 2:]
 
 
 class ElmoEmbedder:
@@ -181,12 +168,10 @@ class ElmoEmbedder:
         """All layers, padded, (B, L, T, D), and the mask, (B, T)."""
         ids = batch_to_ids(batch, max_characters=self.elmo_bilm.max_characters)
         output = self.elmo_bilm(ids.to(self.elmo_bilm.elmo.device))
-        mask = output["mask"].bool()
-        layers = [_without_bounds(layer, mask) for layer in output["activations"]]
-        return torch.stack(layers, dim=1), _inner_mask(mask).long()
+        layers, mask = _without_bounds(output["activations"], output["mask"].bool())
+        return torch.stack(layers, dim=1), mask.long()
 
     def embed_sentence(self, sentence: Sequence[str]) -> Vectors:
-        """The layers of one sentence."""
         return self.embed_batch([sentence])[0]
 
     def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[Vectors]:
@@ -198,7 +183,6 @@ class ElmoEmbedder:
     def embed_sentences(
         self, sentences: Iterable[Sequence[str]], batch_size: int = DEFAULT_BATCH_SIZE
     ) -> Iterator[Vectors]:
-        """The layers of each sentence in order, so many sentences at a time."""
         waiting = iter(sentences)
         while batch := list(islice(waiting, batch_size)):
             yield from self.embed_batch(batch)
@@ -213,39 +197,20 @@ class ElmoEmbedder:
         use_sentence_keys: bool = False,
     ) -> None:
         """Write the vectors of a file with a sentence a line, tokens between blanks, to an HDF5 file."""
-        if output_format not in ("all", "top", "average"):
-            raise ConfigError(f"unknown output_format {output_format!r}: known are all, top, average")
-        sentences = [line.strip() for line in input_file]
+        if output_format not in get_args(OutputFormat):
+            raise ConfigError(f"unknown output_format {output_format!r}: known are {', '.join(get_args(OutputFormat))}")
+        sentences, path = [line.strip() for line in input_file], Path(output_file_path)
         keys = sentences if use_sentence_keys else list(map(str, range(len(sentences))))
-        _check_lines(sentences, keys)
+        if blank := [number for number, sentence in enumerate(sentences, 1) if not sentence]:
+            raise DataError(f"line {blank[0]} of the input is blank: take such lines out ({len(blank)} in all)")
+        if len(set(keys)) < len(keys):
+            raise DataError("a sentence occurs twice, so sentences cannot be keys: leave use_sentence_keys out")
         vectors = self.embed_sentences((sentence.split() for sentence in sentences), batch_size)
-        with _new_hdf5(Path(output_file_path)) as hdf5:
+        with replacing(path) as partial, writing(path), NewHdf5(partial) as hdf5:
             for key, layers in zip(keys, vectors, strict=True):
-                hdf5.file.create_dataset(key, data=_chosen(layers, output_format))
+                hdf5.file.create_dataset(key, data=choose_layers(layers, output_format))
                 hdf5.check()
             if not forget_sentences and not use_sentence_keys:
                 index = json.dumps(dict(zip(sentences, keys, strict=True)))
                 hdf5.file.create_dataset("sentence_to_index", data=[index])
         input_file.close()
-
-
-def _check_lines(sentences: list[str], keys: list[str]) -> None:
-    blank = [number for number, sentence in enumerate(sentences) if not sentence]
-    if blank:
-        raise DataError(f"line {blank[0] + 1} of the input is blank: take such lines out ({len(blank)} in all)")
-    if len(set(keys)) < len(keys):
-        raise DataError("a sentence occurs twice, so sentences cannot be keys: leave use_sentence_keys out")
-
-
-def _chosen(layers: Vectors, output_format: OutputFormat) -> Vectors:
-    if output_format == "all":
-        return layers
-    average: Vectors = np.mean(layers, axis=0)
-    return layers[-1] if output_format == "top" else average
-
-
-@contextmanager
-def _new_hdf5(path: Path) -> Iterator[NewHdf5]:
-    """An HDF5 file that takes its name when it is complete."""
-    with replacing(path) as partial, writing(path), NewHdf5(partial) as hdf5:
-        yield hdf5

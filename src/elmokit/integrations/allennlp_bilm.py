@@ -39,20 +39,17 @@ def read_pair(options_file: str | Path, weight_file: str | Path) -> Checkpoint:
 class Tokens(NamedTuple):
     """What stands where in a batch."""
 
-    vectors: Tensor
-    """(V, P) of <S>, </S> and words"""
-    places: Tensor
-    """(B, T) which of these vectors"""
-    mask: Tensor
-    """(B, T) True where there is a token"""
+    vectors: Tensor  # (V, P) of <S>, </S> and words
+    indices: Tensor  # (B, T) which of these vectors
+    mask: Tensor  # (B, T) True where there is a token
 
     def with_bounds(self) -> "Tokens":
         """The same between <S> and </S>, (B, T + 2)."""
         if (self.mask[:, 1:] & ~self.mask[:, :-1]).any():
             raise DataError("a token stands after padding: padding belongs at the end of a sentence")
-        places, mask = F.pad(self.places, (1, 1)), F.pad(self.mask, (2, 0), value=True)
+        indices, mask = F.pad(self.indices, (1, 1)), F.pad(self.mask, (2, 0), value=True)
         ends = self.mask.sum(dim=1, keepdim=True) + 1
-        return Tokens(self.vectors, places.scatter(1, ends, 1), mask)
+        return Tokens(self.vectors, indices.scatter(1, ends, 1), mask)
 
 
 class BiLm(nn.Module):
@@ -79,21 +76,16 @@ class BiLm(nn.Module):
         self._state: State | None = None
         self._word_embedding: nn.Embedding | None = None
         if vocab_to_cache:
-            self._cache(vocab_to_cache)
+            with torch.no_grad():
+                vectors = self._vectors(self._encoder.encode([BOS, EOS, *vocab_to_cache]))
+            vectors[BOUNDS] = 0  # the first entry of the vocabulary stands for padding
+            self.register_buffer("_bounds", vectors[:BOUNDS], persistent=False)
+            words = nn.Embedding.from_pretrained(vectors[BOUNDS:], freeze=not requires_grad, padding_idx=0)
+            self._word_embedding = words
         self.register_state_dict_post_hook(_to_allennlp)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_pre_hook(_from_allennlp)  # type: ignore[no-untyped-call]
 
-    def _cache(self, words: Sequence[str]) -> None:
-        """Compute the vectors of a vocabulary, whose first entry stands for padding."""
-        with torch.no_grad():
-            vectors = self._vectors(self._encoder.encode([BOS, EOS, *words]))
-        vectors[BOUNDS] = 0
-        self.register_buffer("_bounds", vectors[:BOUNDS], persistent=False)
-        learns = next(self.bilm.parameters()).requires_grad
-        self._word_embedding = nn.Embedding.from_pretrained(vectors[BOUNDS:], freeze=not learns, padding_idx=0)
-
     def get_output_dim(self) -> int:
-        """Width of a vector: both directions side by side."""
         return self.elmo.width
 
     def reset_states(self) -> None:
@@ -103,10 +95,10 @@ class BiLm(nn.Module):
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Every layer of every token; if a word is not in the cached vocabulary, all are read from their characters."""
         known = None if word_inputs is None else self._looked_up(word_inputs)
-        vectors, places, mask = (known or self._read(inputs)).with_bounds()
+        vectors, indices, mask = (known or self._read(inputs)).with_bounds()
         lengths, order = mask.sum(dim=1).sort(descending=True, stable=True)
         cells = torch.arange(mask.numel(), device=mask.device).view_as(mask)[order][mask[order]]  # (N,) longest first
-        outputs = self._run(vectors[places.flatten()[cells]], lengths.tolist(), order)  # (L + 1, N, D)
+        outputs = self._run(vectors[indices.flatten()[cells]], lengths.tolist(), order)  # (L + 1, N, D)
         padded = outputs.new_zeros(self.num_layers, mask.numel(), outputs.shape[2]).index_copy(1, cells, outputs)
         return {"activations": list(padded.unflatten(1, mask.shape)), "mask": mask.long()}
 
@@ -120,22 +112,16 @@ class BiLm(nn.Module):
     def _read(self, inputs: Tensor) -> Tokens:
         """Words by their characters."""
         mask = (inputs > 0).any(dim=-1)  # (B, T)
-        char_ids = self._checked(inputs[mask]).cpu().numpy() - 1  # (N, C)
-        vectors = self._vectors(np.concatenate([self._encoder.encode([BOS, EOS]), char_ids]))
-        places = torch.zeros_like(mask, dtype=torch.long)
-        places[mask] = torch.arange(BOUNDS, len(vectors), device=mask.device)
-        return Tokens(vectors, places, mask)
-
-    def _checked(self, ids: Tensor) -> Tensor:
-        """Ids of real tokens, (N, C), if they are ones that `batch_to_ids` could have made."""
-        width, size = self.max_characters, self._encoder.size
+        ids, width, size = inputs[mask], self.max_characters, self._encoder.size  # (N, C)
         if ids.shape[-1] != width:
-            raise DataError(
-                f"the ids have {ids.shape[-1]} characters a token, the model {width}: batch_to_ids takes that"
-            )
+            found = f"{ids.shape[-1]} characters a token"
+            raise DataError(f"the ids have {found}, the model {width}: batch_to_ids takes that")
         if ids.numel() and not 1 <= int(ids.min()) <= int(ids.max()) <= size:
             raise DataError(f"character ids of a token are from 1 to {size}: make them with batch_to_ids")
-        return ids
+        vectors = self._vectors(np.concatenate([self._encoder.encode([BOS, EOS]), ids.cpu().numpy() - 1]))
+        indices = torch.zeros_like(mask, dtype=torch.long)
+        indices[mask] = torch.arange(BOUNDS, len(vectors), device=mask.device)
+        return Tokens(vectors, indices, mask)
 
     @property
     def _learns(self) -> bool:
@@ -145,16 +131,13 @@ class BiLm(nn.Module):
         """The words' context-free vectors, (N, P); every distinct word is computed once."""
         words = _spelled(char_ids)
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
-        places = torch.tensor([numbers[word] for word in words], device=self.elmo.device)
-        return self._distinct_vectors(list(numbers))[places]
-
-    def _distinct_vectors(self, spelled: list[str]) -> Tensor:
         if self._learns or not self.elmo.on_cpu:
-            vectors: Tensor = self.bilm.tokens(*as_tensors(_ids(spelled), self.elmo.device))
-            return vectors
-        with torch.inference_mode():
-            frozen = self.elmo.engine.token_vectors(spelled, _ids)
-        return frozen.clone()  # a tensor that autograd may keep
+            vectors: Tensor = self.bilm.tokens(*as_tensors(_ids(list(numbers)), self.elmo.device))
+        else:
+            with torch.inference_mode():
+                vectors = self.elmo.engine.token_vectors(list(numbers), _ids)
+            vectors = vectors.clone()  # a tensor that autograd may keep
+        return vectors[torch.tensor([numbers[word] for word in words], device=self.elmo.device)]
 
     def _run(self, x: Tensor, lengths: list[int], order: Tensor) -> Tensor:
         """All layers, (L + 1, N, D), of sentences end to end, longest first; `order` is which rows of the batch."""
