@@ -20,8 +20,7 @@ import numpy as np
 
 from elmokit.cli.progress import watched
 from elmokit.elmo import load
-from elmokit.lexicon.clustering import cluster
-from elmokit.lexicon.senses import Surroundings, sense_vectors
+from elmokit.lexicon.senses import Surroundings, cluster, sense_vectors
 from elmokit.pretrain.recipe import read_recipe, set_value
 from elmokit.pretrain.run import pretrain
 from elmokit.text.corpus import open_corpus

@@ -221,7 +221,7 @@ class TestPredictions:
         assert found.forward.shape == found.backward.shape == (7, len(VOCABULARY))
         assert found.forward.dtype == found.backward.dtype == np.float32
         words = ["<S>", *self.WORDS, "</S>"]
-        top = predictor.bilm(predictor._computed_vectors(words), [9])[0][-1]
+        top = predictor.run([words], gradients=True)[-1]
         softmax, width = predictor.language_model.softmax, predictor.config.projection
         forward, backward = (softmax.log_probabilities(part).numpy() for part in (top[:7, :width], top[2:, width:]))
         np.testing.assert_allclose(found.forward, forward, atol=1e-4)  # the engine's single precision

@@ -12,8 +12,8 @@ import pytest
 import torch
 from conftest import BYTES, CONFIGS, SENTENCES, random_checkpoint, random_elmo
 
-import elmokit.model.fast_tokens
 import elmokit.model.linear
+import elmokit.model.tokens
 from elmokit.checkpoints import write_checkpoint
 from elmokit.errors import ConfigError
 from elmokit.model.engine import Engine, TokenCache
@@ -86,7 +86,7 @@ class TestEngine:
     def test_an_alphabet_too_large_for_tables(self, monkeypatch):
         elmo = random_elmo(CONFIGS["unicode"])
         by_table = elmo.embed(SENTENCES)
-        monkeypatch.setattr(elmokit.model.fast_tokens, "LARGEST_TABLES", 0)
+        monkeypatch.setattr(elmokit.model.tokens, "LARGEST_TABLES", 0)
         for one, other in zip(by_table, random_elmo(CONFIGS["unicode"]).embed(SENTENCES), strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)
 

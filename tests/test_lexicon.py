@@ -138,16 +138,16 @@ class TestCorpus:
     @pytest.mark.parametrize(("word", "near"), [("bnak", "bank"), ("Water", "water"), ("depositt", "deposit")])
     def test_near_spellings(self, corpus, word, near):
         with pytest.raises(DataError, match=rf"no word '{word}'; near spellings that it has: {near}"):
-            survey(corpus).check_word(word)
+            survey(corpus).check_words(word)
 
     def test_near_spellings_in_chinese(self):
         known = survey(make_corpus([["宝玉", "见", "黛玉", "来", "了"]]))
         with pytest.raises(DataError, match="宝玉"):
-            known.check_word("宝王")
+            known.check_words("宝王")
 
     def test_no_near_spelling(self, corpus):
         with pytest.raises(DataError, match="no word 'zzz', nor one spelled nearly so"):
-            survey(corpus).check_word("zzz")
+            survey(corpus).check_words("zzz")
 
 
 class TestBrackets:

@@ -8,10 +8,9 @@ import pytest
 from test_lexicon import EMBEDDER, MONEY, RIVER, around
 
 from elmokit.errors import ConfigError, DataError, OutputError
-from elmokit.lexicon.clustering import cluster, silhouette
 from elmokit.lexicon.occurrences import Occurrence, find_occurrences, survey, unit_vectors
 from elmokit.lexicon.plots import COLORS, plane, write_plot
-from elmokit.lexicon.senses import Surroundings, find_senses, group_senses, keywords
+from elmokit.lexicon.senses import Surroundings, cluster, find_senses, group_senses, keywords, silhouette
 from elmokit.lexicon.settings import SenseSettings
 from elmokit.text.corpus import make_corpus
 

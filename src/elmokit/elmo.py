@@ -17,8 +17,8 @@ from torch.nn import functional as F
 
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
-from elmokit.config import ModelConfig, config_to_dict
-from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors
+from elmokit.config import check_at_least, config_to_dict
+from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors, choose_layers
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import local_path
 from elmokit.model.bilm import State
@@ -50,17 +50,11 @@ def load(
 ) -> "Elmo":
     """Load a model by name ("en", "zh"), or in any supported format from a folder, a file or an address (hf://…)."""
     if not str(source).strip():
-        raise ConfigError(
-            'load("") names no model: write load("en"), or the path of a folder or file, or hf://owner/name'
-        )
-    return Elmo(
-        read_checkpoint(local_path(source)),
-        precision=precision,
-        device=device,
-        stateful=stateful,
-        batch_tokens=batch_tokens,
-        token_cache_mb=token_cache_mb,
-    )
+        known = 'load("en"), or the path of a folder or file, or hf://owner/name'
+        raise ConfigError(f'load("") names no model: write {known}')
+    settings: dict[str, Any] = {"precision": precision, "device": device, "stateful": stateful}
+    settings |= {"batch_tokens": batch_tokens, "token_cache_mb": token_cache_mb}
+    return Elmo(read_checkpoint(local_path(source)), **settings)
 
 
 class Elmo:
@@ -76,8 +70,8 @@ class Elmo:
         batch_tokens: int = 4096,
         token_cache_mb: float = 64,
     ) -> None:
-        if batch_tokens < 1:
-            raise ConfigError(f"batch_tokens is {batch_tokens}: it must be at least 1")
+        self.stateful, self.batch_tokens = stateful, batch_tokens
+        check_at_least(self, 1, "batch_tokens")
         if token_cache_mb < 0:
             raise ConfigError(f"token_cache_mb is {token_cache_mb}: it cannot be negative")
         if precision not in get_args(Precision):
@@ -85,10 +79,12 @@ class Elmo:
         if precision == "int8" and (checkpoint.config.cell != "lstm" or usable_device(device).type != "cpu"):
             raise ConfigError("precision 'int8' is for LSTM models on a CPU")
         self.config, self.vocabulary, self.source = checkpoint.config, checkpoint.vocabulary, checkpoint.source
-        self.stateful, self.batch_tokens = stateful, batch_tokens
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
-        self.language_model = _build(checkpoint).to(usable_device(device))
+        with torch.device("meta"):
+            self.language_model = LanguageModel(checkpoint.config)
+        self.language_model.load_weights(checkpoint.weights)  # which are taken over rather than copied
+        self.language_model.eval().requires_grad_(False).to(usable_device(device))
         self.bilm = self.language_model.bilm
         self.engine = Engine(self.bilm, precision, token_cache_mb=token_cache_mb)
         self._state: State | None = None
@@ -125,7 +121,12 @@ class Elmo:
         """A hash of the weights, and of the config and vocabulary as far as vectors depend on them."""
         versions = self.engine.versions
         if self._digest is None or self._digest[0] != versions:
-            self._digest = versions, _digest(self.config, self.vocabulary, self.bilm.state_dict())
+            settings = config_to_dict(replace(self.config, softmax=None, tokenizer="words"))
+            words = self.vocabulary.words if self.config.words and self.vocabulary else None
+            hashed = blake2b(json.dumps([settings, words], sort_keys=True).encode(), digest_size=32)
+            for weight in self.bilm.state_dict().values():
+                hashed.update(weight.cpu().contiguous().numpy())
+            self._digest = versions, hashed.hexdigest()
         return self._digest[1]
 
     def tokens(self, text: Sentence) -> list[str]:
@@ -191,7 +192,7 @@ class Elmo:
 
     def predictions(self, sentence: Sentence, *, positions: Iterable[int] | None = None) -> Predictions:
         """What the model expects in the place of each token, or of those at these positions, which it does not see."""
-        softmax, _ = self._predictor()
+        softmax, _ = self.output_layer()
         tokens = self.tokens(sentence)
         chosen = list(range(len(tokens)) if positions is None else positions)
         if wrong := [position for position in chosen if position not in range(len(tokens))]:
@@ -203,10 +204,11 @@ class Elmo:
 
     def log_likelihoods(self, sentences: Iterable[Sentence]) -> Iterator[LogLikelihoods]:
         """How probable each token of each sentence is, in order and in bounded memory; `predictions` has all words."""
-        self._predictor()
+        self.output_layer()
         return self._batched(self._chunks(sentences), self._likelihoods_of_batch)
 
-    def _predictor(self) -> tuple[Softmax, Vocabulary]:
+    def output_layer(self) -> tuple[Softmax, Vocabulary]:
+        """What predicts words, and these words; a model that has none is refused."""
         if self.language_model.softmax is None or self.vocabulary is None:
             missing = "the model has no softmax, so it cannot predict words: train one, or `elmokit finetune` it"
             raise CheckpointError(f"{self.source}: {missing}")
@@ -247,29 +249,25 @@ class Elmo:
         return self._batched(chunks, partial(self._vectors_of_batch, layers=layers))
 
     def _vectors_of_batch(self, batch: list[list[str]], rows: list[int], *, layers: Layers) -> list[Vectors]:
+        lengths = [len(tokens) for tokens in batch]
         with torch.inference_mode():
-            outputs = self._outputs(batch, rows, layers).cpu().numpy()
-        ends = accumulate(map(len, batch))
-        return [outputs[..., end - len(one) + 1 : end - 1, :].copy() for one, end in zip(batch, ends, strict=True)]
+            x = self._flat_vectors(batch)
+            if layers == 0 and not self.stateful:
+                outputs = x.repeat(1, 2)
+            else:
+                run = partial(self._stateful_layers, rows=rows) if self.stateful else self._stateless_layers
+                outputs = choose_layers(run(x, lengths), layers)  # (N, 2P) or (L + 1, N, 2P)
+        found, ends = outputs.cpu().numpy(), accumulate(lengths)
+        return [found[..., end - length + 1 : end - 1, :].copy() for length, end in zip(lengths, ends, strict=True)]
 
     def _likelihoods_of_batch(self, batch: list[list[str]], _rows: list[int]) -> list[LogLikelihoods]:
-        _, vocabulary = self._predictor()
+        _, vocabulary = self.output_layer()
         ids = torch.from_numpy(vocabulary.encode([word for tokens in batch for word in tokens])).to(self.device)
         top, lengths = self.run(batch, gradients=False)[-1], [len(tokens) for tokens in batch]  # (N, 2P)
         both = [part.cpu().numpy() for part in self.language_model.log_likelihoods(top, ids, lengths)]
         ends = np.cumsum([length - 1 for length in lengths])[:-1]
         parts = zip(batch, *(np.split(part, ends) for part in both), strict=True)
         return [LogLikelihoods(tokens[1:-1], forward, backward) for tokens, forward, backward in parts]
-
-    def _outputs(self, batch: list[list[str]], rows: list[int], layers: Layers) -> Tensor:
-        """The layers asked for of every token, (N, 2P) or (L + 1, N, 2P), of sentences with their bounds."""
-        x, lengths = self._flat_vectors(batch, self._cached_vectors), [len(tokens) for tokens in batch]
-        if layers == 0 and not self.stateful:
-            return x.repeat(1, 2)
-        everything = self._stateful_layers(x, lengths, rows) if self.stateful else self._stateless_layers(x, lengths)
-        if layers == "all":
-            return everything
-        return everything.mean(dim=0) if layers == "average" else everything[-1 if layers == "top" else layers]
 
     def _stateful_layers(self, x: Tensor, lengths: list[int], rows: list[int]) -> Tensor:
         kept = self._state or self.bilm.zero_state(0)
@@ -290,41 +288,21 @@ class Elmo:
         """Every layer of every token, (L + 1, N, 2P), of sentences with their bounds, longest first."""
         lengths = [len(tokens) for tokens in batch]
         if gradients:
-            layers: Tensor = self.bilm(self._flat_vectors(batch, self._computed_vectors), lengths)[0]
+            layers: Tensor = self.bilm(self._flat_vectors(batch, gradients=True), lengths)[0]
             return layers
         with torch.inference_mode():
-            frozen = self._stateless_layers(self._flat_vectors(batch, self._cached_vectors), lengths)
+            frozen = self._stateless_layers(self._flat_vectors(batch), lengths)
         return frozen.clone()  # a tensor that autograd may keep
 
-    def _flat_vectors(self, batch: list[list[str]], vectors_of: Callable[[list[str]], Tensor]) -> Tensor:
+    def _flat_vectors(self, batch: list[list[str]], *, gradients: bool = False) -> Tensor:
         """The context-free vectors of all tokens end to end, (N, P); every distinct word is computed once."""
         words = [word for tokens in batch for word in tokens]
         indices = {word: index for index, word in enumerate(dict.fromkeys(words))}
-        return vectors_of(list(indices))[torch.tensor([indices[word] for word in words], device=self.device)]
-
-    def _cached_vectors(self, words: list[str]) -> Tensor:
-        return self.engine.token_vectors(words, self.encoder.encode) if self.on_cpu else self._computed_vectors(words)
-
-    def _computed_vectors(self, words: list[str]) -> Tensor:
-        vectors: Tensor = self.bilm.tokens(*as_tensors(self.encoder.encode(words), self.device))
-        return vectors
-
-
-def _digest(config: ModelConfig, vocabulary: Vocabulary | None, weights: dict[str, Any]) -> str:
-    settings = config_to_dict(replace(config, softmax=None, tokenizer="words"))
-    words = vocabulary.words if config.words and vocabulary else None
-    hashed = blake2b(json.dumps([settings, words], sort_keys=True).encode(), digest_size=32)
-    for weight in weights.values():
-        hashed.update(weight.cpu().contiguous().numpy())
-    return hashed.hexdigest()
-
-
-def _build(checkpoint: Checkpoint) -> LanguageModel:
-    """The module with the checkpoint's weights, which are taken over rather than copied."""
-    with torch.device("meta"):
-        model = LanguageModel(checkpoint.config)
-    model.load_weights(checkpoint.weights)
-    return model.eval().requires_grad_(False)
+        if self.on_cpu and not gradients:
+            vectors = self.engine.token_vectors(list(indices), self.encoder.encode)
+        else:
+            vectors = self.bilm.tokens(*as_tensors(self.encoder.encode(list(indices)), self.device))
+        return vectors[torch.tensor([indices[word] for word in words], device=self.device)]
 
 
 def usable_device(name: str | torch.device) -> torch.device:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from elmokit.elmo import BOUNDS, Elmo
+from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence
 from elmokit.errors import ConfigError
 from elmokit.model.mix import MixKind, ScalarMix
@@ -41,36 +41,27 @@ class ElmoEmbedding(nn.Module):
             raise ConfigError(f"mixes is {mixes}: at least one is needed")
         if elmo.stateful:
             raise ConfigError("a stateful model cannot be a layer: load it with stateful=False")
-        self.elmo, self.trainable = elmo, trainable
-        self.bilm = elmo.bilm
+        self.elmo, self.bilm, self.trainable = elmo, elmo.bilm, trainable
         self.mixes = nn.ModuleList(
             ScalarMix(elmo.layer_count, kind=kind, fixed=fixed, layer_norm=layer_norm) for _ in range(mixes)
         )
         self.dropout = nn.Dropout(dropout)
-        self._choose_trainable()
         self.mixes.to(elmo.device)
-
-    def _choose_trainable(self) -> None:
-        self.bilm.requires_grad_(self.trainable == "all")
-        if self.trainable == "top":
-            self.bilm.forward_layers[-1].requires_grad_(True)
-            self.bilm.backward_layers[-1].requires_grad_(True)
+        self.bilm.requires_grad_(trainable == "all")
+        for stack in self.bilm.stacks if trainable == "top" else ():
+            stack[-1].requires_grad_(True)
 
     def forward(self, sentences: Sequence[Sentence]) -> tuple[Tensor, ...]:
         """Each mix's vectors, then the mask."""
-        tokens = self.elmo.tokenize(sentences)
-        layers, mask = self._padded_layers(tokens)  # (L, B, T, width), (B, T)
-        outputs = [self.dropout(mix(layers)) * mask[..., None] for mix in self.mixes]
-        return (*outputs, mask)
+        lengths, layers = self._padded_layers(self.elmo.tokenize(sentences))  # (B,), (L, B, T, width)
+        mask = torch.arange(layers.shape[2], device=layers.device) < lengths[:, None]  # (B, T)
+        return *(self.dropout(mix(layers)) * mask[..., None] for mix in self.mixes), mask
 
     def _padded_layers(self, sentences: list[list[str]]) -> tuple[Tensor, Tensor]:
         order = sorted(range(len(sentences)), key=lambda i: -len(sentences[i]))
-        lengths = [len(sentences[i]) for i in order]
         bounded = [[BOS, *sentences[i], EOS] for i in order]
         outputs = self.elmo.run(bounded, gradients=torch.is_grad_enabled() and self.trainable != "mix")  # (L, N, width)
-        parts = outputs.split([length + BOUNDS for length in lengths], dim=1)
+        parts = outputs.split([len(tokens) for tokens in bounded], dim=1)
         inner = in_original_order([order], [[part[:, 1:-1].transpose(0, 1) for part in parts]])  # each (T, L, width)
         padded = nn.utils.rnn.pad_sequence(inner, batch_first=True)  # (B, T, L, width)
-        in_order = torch.tensor([len(tokens) for tokens in sentences], device=outputs.device)
-        mask = torch.arange(padded.shape[1], device=outputs.device) < in_order[:, None]
-        return padded.permute(2, 0, 1, 3), mask
+        return torch.tensor([*map(len, sentences)], device=outputs.device), padded.permute(2, 0, 1, 3)

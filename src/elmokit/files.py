@@ -40,7 +40,7 @@ def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
     """A temporary file beside the path, with its ending, that takes its name when all went well."""
     if path.is_dir():
         raise OutputError(f"{path} is a folder: name a file in it")
-    partial = path.with_name(f".{os.getpid()}.{get_ident()}.partial.{path.name}")
+    partial = path.with_name(f".{get_ident()}.{os.getpid()}.partial.{path.name}")
     try:
         with writing(path):
             partial.touch()

@@ -6,16 +6,15 @@ default differs: nothing is carried over from call to call unless `stateful=True
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from elmokit.embedder import Vectors
+from elmokit.embedder import Vectors, choose_layers
 from elmokit.errors import ConfigError, DataError
 from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
@@ -24,19 +23,12 @@ from elmokit.text.characters import ByteCharacters
 from elmokit.text.inputs import tokenized
 from elmokit.text.tokenizers import Token
 
-PUBLISHED = (
-    "https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/2x4096_512_2048cnn_2xhighway/"
-    "elmo_2x4096_512_2048cnn_2xhighway"
-)
+SIZES = "2x4096_512_2048cnn_2xhighway"
+PUBLISHED = f"https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/{SIZES}/elmo_{SIZES}"
 DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE = f"{PUBLISHED}_options.json", f"{PUBLISHED}_weights.hdf5"
 DEFAULT_BATCH_SIZE = 64
 EPSILON = 1e-12
 OutputFormat = Literal["all", "top", "average"]
-CHOICES: dict[OutputFormat, Callable[[Vectors], Vectors]] = {
-    "all": lambda layers: layers,
-    "top": lambda layers: layers[-1],
-    "average": lambda layers: np.mean(layers, axis=0),
-}
 
 
 def batch_to_ids(batch: Iterable[Sequence[str]], *, max_characters: int = 50) -> Tensor:
@@ -119,12 +111,11 @@ class Elmo(nn.Module):
             raise ConfigError(f"num_output_representations is {num_output_representations}: at least one is needed")
         if (module is None) != (options_file is not None and weight_file is not None):
             raise ConfigError("either options_file and weight_file are given, or a module, with None for both files")
-        if module is None:
-            checkpoint = read_pair(options_file or "", weight_file or "")
+        if options_file is not None and weight_file is not None:
+            checkpoint = read_pair(options_file, weight_file)
             module = BiLm(checkpoint, requires_grad=requires_grad, vocab_to_cache=vocab_to_cache, stateful=stateful)
         self._elmo_lstm: Any = module
-        self._has_cached_vocab = vocab_to_cache is not None
-        self._keep_sentence_boundaries = keep_sentence_boundaries
+        self._has_cached_vocab, self._keep_sentence_boundaries = vocab_to_cache is not None, keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
         self._scalar_mixes = [
             ScalarMix(module.num_layers, do_layer_norm, scalar_mix_parameters, scalar_mix_parameters is None)
@@ -134,6 +125,7 @@ class Elmo(nn.Module):
             self.add_module(f"scalar_mix_{number}", mix)
 
     def get_output_dim(self) -> int:
+        """Width of a vector."""
         return int(self._elmo_lstm.get_output_dim())
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
@@ -153,9 +145,8 @@ class Elmo(nn.Module):
 
 
 def _without_bounds(layers: Iterable[Tensor], mask: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Layers, (B, T, D) each, and where tokens stand, (B, T), from those with bounds, (B, T + 2, …)."""
-    inner = mask[:, 2:]
-    return [layer[:, 1:-1] * inner[..., None] for layer in layers], inner
+    """Vectors, (B, T, D) each, and where they stand, (B, T), from both with their bounds, (B, T + 2, D), (B, T + 2)."""
+    return [vectors[:, 1:-1] * mask[:, 2:, None] for vectors in layers], mask[:, 2:]
 
 
 class ElmoEmbedder:
@@ -184,6 +175,7 @@ class ElmoEmbedder:
         return self.embed_batch([sentence])[0]
 
     def embed_batch(self, batch: Sequence[Sequence[str]]) -> list[Vectors]:
+        """The layers of each sentence, all run together."""
         layers, mask = self.batch_to_embeddings(batch)
         lengths = mask.sum(dim=1).tolist()
         return [sentence[:, :length].cpu().numpy().copy() for sentence, length in zip(layers, lengths, strict=True)]
@@ -191,7 +183,6 @@ class ElmoEmbedder:
     def embed_sentences(
         self, sentences: Iterable[Sequence[str]], batch_size: int = DEFAULT_BATCH_SIZE
     ) -> Iterator[Vectors]:
-        """The layers of each sentence in order, so many sentences at a time."""
         waiting = iter(sentences)
         while batch := list(islice(waiting, batch_size)):
             yield from self.embed_batch(batch)
@@ -205,27 +196,21 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Write the vectors of a file, one sentence per line, tokens between blanks, to an HDF5 file."""
-        if output_format not in CHOICES:
-            raise ConfigError(f"unknown output_format {output_format!r}: known are {', '.join(CHOICES)}")
-        sentences = [line.strip() for line in input_file]
+        """Write the vectors of a file with a sentence a line, tokens between blanks, to an HDF5 file."""
+        if output_format not in get_args(OutputFormat):
+            raise ConfigError(f"unknown output_format {output_format!r}: known are {', '.join(get_args(OutputFormat))}")
+        sentences, path = [line.strip() for line in input_file], Path(output_file_path)
         keys = sentences if use_sentence_keys else list(map(str, range(len(sentences))))
-        _check_lines(sentences, keys)
+        if blank := [number for number, sentence in enumerate(sentences, 1) if not sentence]:
+            raise DataError(f"line {blank[0]} of the input is blank: take such lines out ({len(blank)} in all)")
+        if len(set(keys)) < len(keys):
+            raise DataError("a sentence occurs twice, so sentences cannot be keys: leave use_sentence_keys out")
         vectors = self.embed_sentences((sentence.split() for sentence in sentences), batch_size)
-        path = Path(output_file_path)
         with replacing(path) as partial, writing(path), NewHdf5(partial) as hdf5:
             for key, layers in zip(keys, vectors, strict=True):
-                hdf5.file.create_dataset(key, data=CHOICES[output_format](layers))
+                hdf5.file.create_dataset(key, data=choose_layers(layers, output_format))
                 hdf5.check()
             if not forget_sentences and not use_sentence_keys:
                 index = json.dumps(dict(zip(sentences, keys, strict=True)))
                 hdf5.file.create_dataset("sentence_to_index", data=[index])
         input_file.close()
-
-
-def _check_lines(sentences: list[str], keys: list[str]) -> None:
-    blank = [number for number, sentence in enumerate(sentences) if not sentence]
-    if blank:
-        raise DataError(f"line {blank[0] + 1} of the input is blank: take such lines out ({len(blank)} in all)")
-    if len(set(keys)) < len(keys):
-        raise DataError("a sentence occurs twice, so sentences cannot be keys: leave use_sentence_keys out")

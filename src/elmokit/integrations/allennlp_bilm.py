@@ -76,18 +76,14 @@ class BiLm(nn.Module):
         self._state: State | None = None
         self._word_embedding: nn.Embedding | None = None
         if vocab_to_cache:
-            self._cache(vocab_to_cache)
+            with torch.no_grad():
+                vectors = self._vectors(self._encoder.encode([BOS, EOS, *vocab_to_cache]))
+            vectors[BOUNDS] = 0  # the first entry of the vocabulary stands for padding
+            self.register_buffer("_bounds", vectors[:BOUNDS], persistent=False)
+            words = nn.Embedding.from_pretrained(vectors[BOUNDS:], freeze=not requires_grad, padding_idx=0)
+            self._word_embedding = words
         self.register_state_dict_post_hook(_to_allennlp)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_pre_hook(_from_allennlp)  # type: ignore[no-untyped-call]
-
-    def _cache(self, words: Sequence[str]) -> None:
-        """Compute the vectors of a vocabulary, whose first entry stands for padding."""
-        with torch.no_grad():
-            vectors = self._vectors(self._encoder.encode([BOS, EOS, *words]))
-        vectors[BOUNDS] = 0
-        self.register_buffer("_bounds", vectors[:BOUNDS], persistent=False)
-        learns = next(self.bilm.parameters()).requires_grad
-        self._word_embedding = nn.Embedding.from_pretrained(vectors[BOUNDS:], freeze=not learns, padding_idx=0)
 
     def get_output_dim(self) -> int:
         return self.elmo.width
@@ -118,7 +114,8 @@ class BiLm(nn.Module):
         mask = (inputs > 0).any(dim=-1)  # (B, T)
         ids, width, size = inputs[mask], self.max_characters, self._encoder.size  # (N, C)
         if ids.shape[-1] != width:
-            raise DataError(f"the ids have {ids.shape[-1]} characters a token, the model {width}: see batch_to_ids")
+            found = f"{ids.shape[-1]} characters a token"
+            raise DataError(f"the ids have {found}, the model {width}: batch_to_ids takes that")
         if ids.numel() and not 1 <= int(ids.min()) <= int(ids.max()) <= size:
             raise DataError(f"character ids of a token are from 1 to {size}: make them with batch_to_ids")
         vectors = self._vectors(np.concatenate([self._encoder.encode([BOS, EOS]), ids.cpu().numpy() - 1]))
@@ -134,13 +131,13 @@ class BiLm(nn.Module):
         """The words' context-free vectors, (N, P); every distinct word is computed once."""
         words = _spelled(char_ids)
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
-        indices = torch.tensor([numbers[word] for word in words], device=self.elmo.device)
         if self._learns or not self.elmo.on_cpu:
-            distinct: Tensor = self.bilm.tokens(*as_tensors(_ids(list(numbers)), self.elmo.device))
-            return distinct[indices]
-        with torch.inference_mode():
-            frozen = self.elmo.engine.token_vectors(list(numbers), _ids)
-        return frozen.clone()[indices]  # a tensor that autograd may keep
+            vectors: Tensor = self.bilm.tokens(*as_tensors(_ids(list(numbers)), self.elmo.device))
+        else:
+            with torch.inference_mode():
+                vectors = self.elmo.engine.token_vectors(list(numbers), _ids)
+            vectors = vectors.clone()  # a tensor that autograd may keep
+        return vectors[torch.tensor([numbers[word] for word in words], device=self.elmo.device)]
 
     def _run(self, x: Tensor, lengths: list[int], order: Tensor) -> Tensor:
         """All layers, (L + 1, N, D), of sentences end to end, longest first; `order` is which rows of the batch."""

@@ -19,7 +19,7 @@ __all__ = ["SenseSettings", "ShiftSettings", "Surroundings", "build_index", "con
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
 __all__ += ["survey", "type_vectors", "word_neighbors", "write_plot"]
 
-_MODULES = {
+_HOMES = {
     "text.corpus": ("make_corpus", "open_corpus"),
     "lexicon.occurrences": ("find_occurrences", "survey", "type_vectors"),
     "lexicon.neighbors": ("context_neighbors", "word_neighbors"),
@@ -30,5 +30,4 @@ _MODULES = {
     "lexicon.index": ("build_index", "open_index"),
     "lexicon.settings": ("SenseSettings", "ShiftSettings"),
 }
-_HOMES = {name: f"elmokit.{module}" for module, names in _MODULES.items() for name in names}
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = attach(__name__, {name: f"elmokit.{home}" for home, names in _HOMES.items() for name in names})

@@ -6,12 +6,10 @@ off, chunk by chunk: a chunk's sentences, then their occurrences, then the manif
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 from hashlib import blake2b
 from itertools import islice
-from operator import and_
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import msgspec
 import numpy as np
@@ -21,7 +19,7 @@ from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.files import LOCK, as_json, check_same_settings, locked, read_json, replace_file
-from elmokit.lexicon.index_tables import Tables, import_lancedb
+from elmokit.lexicon.index_tables import Tables, filter_rows, import_lancedb
 from elmokit.lexicon.neighbors import NearOccurrence, check_k
 from elmokit.lexicon.occurrences import Survey, near_spellings, unit_vectors
 from elmokit.progress import SILENCE, Progress, tracked
@@ -37,12 +35,10 @@ FEW_ROWS = 5000  # among a million, so many can be read and compared in the time
 
 
 class ModelId(msgspec.Struct, frozen=True):
-    """Which model it is."""
+    """Which model it is: where it can be loaded from, and a hash of all that its vectors depend on."""
 
     name: str
-    """Where it can be loaded from."""
     digest: str
-    """A hash of all that its vectors depend on."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.digest[:12]})"
@@ -62,20 +58,13 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     format: Literal["elmokit index"] = "elmokit index"
     version: Literal[1] = 1
     reading: Reading
-    width: int
-    """Of a vector."""
-    corpus: str
-    """A hash of all sentences, tokens and documents."""
-    total: int
-    """Sentences of the corpus."""
-    exact_rows: int = EXACT_ROWS
-    """Among so many rows the nearest are found by comparing all of them."""
-    sentences: int = 0
-    """Sentences committed."""
-    rows: int = 0
-    """Occurrences committed."""
-    finished: bool = False
-    """Whether all is there."""
+    width: int  # of a vector
+    corpus: str  # a hash of all sentences, tokens and documents
+    total: int  # sentences of the corpus
+    exact_rows: int = EXACT_ROWS  # among so many rows the nearest are found by comparing all of them
+    sentences: int = 0  # committed
+    rows: int = 0  # occurrences committed
+    finished: bool = False  # whether all is there
 
 
 def build_index(
@@ -98,7 +87,13 @@ def build_index(
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
     import_lancedb()
     embedder.embed([], layers=layers)  # refuses a layer that there is not
-    folder, reading = Path(folder), _reading(embedder, model, layers, tokenizer)
+    if isinstance(embedder, Elmo):
+        model = model or identify(embedder, embedder.source)
+        tokenizer = tokenizer or embedder.config.tokenizer
+    if model is None or tokenizer is None:
+        kind = type(embedder).__name__
+        raise ConfigError(f"{kind} is no Elmo: say which model and tokenizer the index is built with")
+    reading, folder = Reading(model, layers, tokenizer), Path(folder)
     with locked(folder):
         total, digest = _survey(corpus, progress)
         wanted = Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
@@ -113,9 +108,9 @@ def open_index(folder: Path | str, *, model: Elmo | ModelId | None = None) -> "I
     if model is not None:
         _check_model(folder, manifest, identify(model, model.source) if isinstance(model, Elmo) else model)
     if not manifest.finished:
+        done = f"{manifest.sentences:,} of {manifest.total:,} sentences"
         raise DataError(
-            f"{folder}: the index is unfinished ({manifest.sentences:,} of {manifest.total:,} sentences): "
-            "give the same `elmokit index build` again to go on"
+            f"{folder}: the index is unfinished ({done}): give the same `elmokit index build` again to go on"
         )
     tables = Tables(folder, manifest.width)
     tables.check(rows=manifest.rows, sentences=manifest.sentences)
@@ -131,20 +126,14 @@ class Index:
     tables: Tables
 
     def search_word(
-        self,
-        query: str | BracketedWord,
-        embedder: Embedder,
-        *,
-        k: int = 10,
-        token: str | None = None,
-        document: str | None = None,
+        self, query: str | BracketedWord, embedder: Embedder, *, k: int = 10, **wanted: str | None
     ) -> list[NearOccurrence]:
-        """The k occurrences nearest to the word in brackets, as in "on the [bank] of it"."""
+        """The k occurrences nearest to the word in brackets, as in "on the [bank] of it"; `wanted` as in `search`."""
         reading = self.manifest.reading
         if isinstance(query, str):
             query = read_brackets(query, get_tokenizer(reading.tokenizer))
         [vectors] = embedder.embed([query.context.words], layers=reading.layer)
-        return self.search(vectors[query.position], k=k, token=token, document=document)
+        return self.search(vectors[query.position], k=k, **wanted)
 
     def search(
         self, vector: Vectors, *, k: int = 10, token: str | None = None, document: str | None = None
@@ -155,24 +144,22 @@ class Index:
         filter leaves few; else those that seem nearest by a rough copy of the vectors.
         """
         check_k(k)
-        unit, wanted, rows = self._unit(vector), _filter(token=token, document=document), self.manifest.rows
-        count = rows if wanted is None else self.tables.count(wanted, most=FEW_ROWS + 1)
-        if not count:
-            self._refuse(token, document)
-        return self.tables.nearest(unit, k, wanted, exact=rows <= self.manifest.exact_rows or count <= FEW_ROWS)
-
-    def _unit(self, vector: Vectors) -> Vectors:
-        vector = np.asarray(vector, np.float32)
+        vector, rows = np.asarray(vector, np.float32), self.manifest.rows
         if vector.shape != (self.manifest.width,):
             raise ConfigError(f"the vector is {vector.shape}: those of {self.folder} are ({self.manifest.width},)")
         if not np.isfinite(vector).all() or not vector.any():
             raise ConfigError("the vector has no direction: it is all zeros, or not all numbers")
-        return unit_vectors(vector)
+        wanted = filter_rows(token=token, document=document)
+        count = rows if wanted is None else self.tables.count(wanted, most=FEW_ROWS + 1)
+        if not count:
+            self._refuse(token, document)
+        exact = rows <= self.manifest.exact_rows or count <= FEW_ROWS
+        return self.tables.nearest(unit_vectors(vector), k, wanted, exact=exact)
 
     def _refuse(self, token: str | None, document: str | None) -> NoReturn:
         """Say why a filter lets nothing through."""
         if token is not None:
-            Survey(self.tables.values("token"), self.manifest.sentences).check_word(token)
+            Survey(self.tables.values("token"), self.manifest.sentences).check_words(token)
         known = self.tables.values("document")
         if document in known:
             raise DataError(f"{document} has no word {token!r}: it is in other documents alone")
@@ -198,17 +185,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     replace_file(folder / MANIFEST, as_json(manifest))
 
 
-def _reading(embedder: Embedder, model: ModelId | None, layers: Layers, tokenizer: TokenizerName | None) -> Reading:
-    if isinstance(embedder, Elmo):
-        model = model or identify(embedder, embedder.source)
-        tokenizer = tokenizer or embedder.config.tokenizer
-    if model is None or tokenizer is None:
-        raise ConfigError(
-            f"{type(embedder).__name__} is no Elmo: say which model and tokenizer the index is built with"
-        )
-    return Reading(model, layers, tokenizer)
-
-
 def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str]:
     """How many sentences a corpus has, and a hash of all that the rows depend on."""
     hashed, total = blake2b(digest_size=32), 0
@@ -232,9 +208,8 @@ def _begin(folder: Path, wanted: Manifest) -> Manifest:
     settings = [{"layer": one.reading.layer, "tokenizer": one.reading.tokenizer} for one in (found, wanted)]
     check_same_settings(folder, *settings)
     if found.corpus != wanted.corpus:
-        raise ConfigError(
-            f"{folder} was built from another text, or the files were named otherwise: choose another folder"
-        )
+        reason = "built from another text, or the files were named otherwise"
+        raise ConfigError(f"{folder} was {reason}: choose another folder")
     return found
 
 
@@ -266,11 +241,3 @@ def _fill(
     manifest = msgspec.structs.replace(manifest, finished=True)
     write_manifest(folder, manifest)
     return manifest
-
-
-def _filter(**wanted: str | None) -> Any:
-    """An expression of LanceDB's, which needs no quoting: every column that is given has the value given."""
-    from lancedb.expr import col, lit
-
-    conditions = [col(name) == lit(value) for name, value in wanted.items() if value is not None]
-    return reduce(and_, conditions) if conditions else None

@@ -1,13 +1,8 @@
 """The tables of an index of occurrences, in LanceDB.
 
-| table | what it holds |
-|---|---|
-| occurrences | one row per occurrence: token, sentence, position, document, and the vector at length 1 |
-| sentences | one row per sentence: its text, and where its tokens stand in it |
-
-A sentence of 25 words has 25 occurrences: its text is kept once, in the row of its number, and not 25 times. The
-document stands with each occurrence, so that they can be filtered by it; a column that says the same a thousand times
-over takes next to nothing.
+`occurrences` has one row per occurrence: token, sentence, position, document, and the vector at length 1; `sentences`
+one per sentence, in the order of their numbers: its text, kept once for all its words, and where they stand in it. The
+document stands with each occurrence, so that they can be filtered by it, and takes next to nothing.
 """
 
 import time
@@ -15,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +37,7 @@ class Tables:
     def __init__(self, folder: Path, width: int, *, create: bool = False) -> None:
         lancedb = import_lancedb()
         self.folder, self.width = folder, width
-        with self._writing() if create else self._reading():
+        with self._access(write=create):
             database = lancedb.connect(folder, session=lancedb.Session(INDEX_CACHE, METADATA_CACHE))
             self.occurrences, self.sentences = (
                 database.create_table(name, schema=schema, exist_ok=True) if create else database.open_table(name)
@@ -49,23 +46,21 @@ class Tables:
 
     def remove_from(self, sentence: int) -> None:
         """Remove what a build that broke off had written but not committed: this sentence and all that follow."""
-        with self._writing():
+        with self._access(write=True):
             for table in (self.occurrences, self.sentences):
                 table.delete(f"sentence >= {sentence}")
 
     def check(self, *, rows: int, sentences: int) -> None:
         """Refuse tables that do not hold what was committed."""
-        with self._reading():
+        with self._access():
             found = len(self.occurrences), len(self.sentences)
         if found != (rows, sentences):
-            raise DataError(
-                f"{self.folder}: damaged: {found[0]:,} occurrences in {found[1]:,} sentences, where manifest.json says "
-                f"{rows:,} in {sentences:,}. Build the index anew"
-            )
+            held, said = f"{found[0]:,} occurrences in {found[1]:,} sentences", f"{rows:,} in {sentences:,}"
+            raise DataError(f"{self.folder}: damaged: {held}, where manifest.json says {said}. Build the index anew")
 
     def add(self, contexts: Sequence[Context], vectors: Sequence[Vectors], *, first: int) -> None:
         """Append sentences, numbered from `first` on, and their occurrences; vectors are (T, D) each."""
-        with self._writing():
+        with self._access(write=True):
             self.sentences.add(_sentence_rows(contexts, first))
             self.occurrences.add(_occurrence_rows(contexts, vectors, first))
 
@@ -73,7 +68,7 @@ class Tables:
         """Join the many small files; index the columns if there are so many rows that it pays."""
         from lancedb.index import BTree, IvfRq
 
-        with self._writing():
+        with self._access(write=True):
             for table in (self.occurrences, self.sentences):
                 table.optimize()
                 time.sleep(2 * AT_ONCE.total_seconds())  # what was written last must be old enough to go
@@ -87,15 +82,14 @@ class Tables:
 
     def count(self, wanted: Any, *, most: int) -> int:
         """Occurrences that a filter lets through, counted up to so many."""
-        query = self.occurrences.search().where(wanted).select(["position"])  # count_rows would want it as SQL
-        with self._reading():
-            return len(query.limit(most).to_arrow())
+        with self._access():  # count_rows would want it as SQL
+            return len(self.occurrences.search().where(wanted).select(["position"]).limit(most).to_arrow())
 
     def nearest(self, vector: Vectors, k: int, wanted: Any | None, *, exact: bool) -> list[NearOccurrence]:
         """The k occurrences with the highest cosines among those that a filter lets through, in falling order."""
         query = self.occurrences.search(_padded(vector), vector_column_name="vector").distance_type("cosine").limit(k)
         query = query.bypass_vector_index() if exact else query.nprobes(PROBES).refine_factor(REFINE)
-        with self._reading():
+        with self._access():
             rows = (query if wanted is None else query.where(wanted)).to_arrow().to_pylist()
             numbers = sorted({row["sentence"] for row in rows})
             sentences = {row["sentence"]: row for row in self.sentences.take_offsets(numbers).to_arrow().to_pylist()}
@@ -110,24 +104,28 @@ class Tables:
     def values(self, column: str) -> Counter[str]:
         """How often each value of a column occurs."""
         counts: Counter[str] = Counter()
-        with self._reading():
+        with self._access():
             for batch in self.occurrences.search().select([column]).to_batches():
                 counts.update(batch[column].to_pylist())
         return counts
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _access(self, *, write: bool = False) -> Iterator[None]:
         try:
             yield
         except (OSError, RuntimeError, ValueError) as error:  # LanceDB's
-            raise DataError(f"{self.folder}: damaged: {_reason(error)}. Build the index anew") from error
+            reason = str(error).partition("\n")[0].partition(", /")[0]  # without the places in its source
+            if write:
+                raise OutputError(f"{self.folder}: the index cannot be written here: {reason}") from error
+            raise DataError(f"{self.folder}: damaged: {reason}. Build the index anew") from error
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, RuntimeError, ValueError) as error:
-            raise OutputError(f"{self.folder}: the index cannot be written here: {_reason(error)}") from error
+
+def filter_rows(**wanted: str | None) -> Any:
+    """An expression of LanceDB's, which needs no quoting: every column that is given has the value given."""
+    from lancedb.expr import col, lit
+
+    conditions = [col(name) == lit(value) for name, value in wanted.items() if value is not None]
+    return reduce(and_, conditions) if conditions else None
 
 
 def import_lancedb() -> Any:
@@ -181,8 +179,3 @@ def _padded(vectors: Vectors) -> Vectors:
     """With zeros at the end, which change no cosine, up to a width that can be indexed."""
     missing = -vectors.shape[-1] % WIDTH_STEP
     return np.pad(vectors, [(0, 0)] * (vectors.ndim - 1) + [(0, missing)])
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what LanceDB says, without the places in its source."""
-    return str(error).partition("\n")[0].partition(", /")[0]

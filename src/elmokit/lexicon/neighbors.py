@@ -8,22 +8,20 @@ import numpy as np
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.occurrences import Occurrence, embed_occurrences, survey, unit_vectors
+from elmokit.lexicon.occurrences import Occurrence, embed_words, survey, unit_vectors
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.corpus import Context
-from elmokit.text.tokenizers import Tokenizer
 
 
 class WordVectors(Protocol):
-    """A vector a word: the means of a corpus, or a file of static vectors."""
+    """A vector a word, (words, D): the means of a corpus, or a file of static vectors."""
 
     @property
     def words(self) -> Sequence[str]: ...
 
     @property
-    def vectors(self) -> Vectors:
-        """(words, D)"""
+    def vectors(self) -> Vectors: ...
 
 
 class Neighbor(NamedTuple):
@@ -71,16 +69,19 @@ def context_neighbors(
     """
     check_k(k)
     if isinstance(query, str):
-        query = read_brackets(query, _tokenizer(corpus, embedder))
+        tokenizer = getattr(corpus, "tokenizer", None) or getattr(embedder, "tokenizer", None)
+        if tokenizer is None:
+            missing = "neither the corpus nor the embedder has a tokenizer"
+            raise ConfigError(f"{missing}: pass read_brackets(query, tokenizer)")
+        query = read_brackets(query, tokenizer)
     known = survey(corpus, progress=progress)
     if not any_word:
-        known.check_word(query.word)
+        known.check_words(query.word)
     words = known.counts if any_word else [query.word]
     own = unit_vectors(embedder.embed([query.context.words], layers=layers)[0][query.position])  # (D,)
     best: list[NearOccurrence] = []
-    for context, positions, vectors in embed_occurrences(
-        corpus, embedder, words, known, layers=layers, progress=progress
-    ):
+    embedded = embed_words(corpus, embedder, words, known, layers=layers, progress=progress)
+    for context, positions, vectors in embedded:
         cosines = unit_vectors(vectors) @ own  # (positions,)
         least = best[-1].cosine if len(best) == k else -np.inf
         for index in np.flatnonzero(cosines > least):
@@ -99,11 +100,3 @@ def check_k(k: int) -> None:
     """Refuse to look for none."""
     if k < 1:
         raise ConfigError(f"k is {k}: it must be at least 1")
-
-
-def _tokenizer(*readers: object) -> Tokenizer:
-    """That of the corpus or of the model."""
-    tokenizers: list[Tokenizer] = [reader.tokenizer for reader in readers if hasattr(reader, "tokenizer")]
-    if not tokenizers:
-        raise ConfigError("neither the corpus nor the embedder has a tokenizer: pass read_brackets(query, tokenizer)")
-    return tokenizers[0]

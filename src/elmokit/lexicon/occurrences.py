@@ -1,14 +1,14 @@
 """Words where they occur: counted, drawn evenly from a corpus, and given their vectors, in bounded memory."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import islice
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
@@ -22,30 +22,29 @@ LEAST_LIKENESS = 0.5  # two Chinese words of two characters that share one are a
 
 
 class Survey(NamedTuple):
-    """What one reading of a corpus tells."""
+    """What one reading of a corpus tells: how often each word occurs, and how many sentences have any words."""
 
     counts: Counter[str]
-    """How often each word occurs."""
     sentences: int
-    """Sentences that have any words."""
 
-    def check_word(self, word: str) -> None:
-        """Refuse a word that the corpus lacks, and offer near spellings."""
-        if word in self.counts:
-            return
-        if near := near_spellings(word, self.counts):
-            raise DataError(f"the corpus has no word {word!r}; near spellings that it has: {', '.join(near)}")
-        raise DataError(f"the corpus has no word {word!r}, nor one spelled nearly so")
+    def check_words(self, *words: str) -> None:
+        """Refuse words that the corpus lacks, and offer near spellings."""
+        for word in (word for word in words if word not in self.counts):
+            near = ", ".join(near_spellings(word, self.counts))
+            offer = f"; near spellings that it has: {near}" if near else ", nor one spelled nearly so"
+            raise DataError(f"the corpus has no word {word!r}{offer}")
+
+    def frequent(self, least: int) -> list[str]:
+        """The words that occur at least so often, the most frequent first."""
+        return [word for word, count in self.counts.most_common() if count >= least and is_wordlike(word)]
 
 
 class Occurrence(NamedTuple):
-    """A word in its sentence, with its vector there."""
+    """A word in its sentence, by the position of its token, with its vector there, (D,)."""
 
     context: Context
     position: int
-    """Which token of the sentence it is."""
     vector: Vectors
-    """(D,)"""
 
     @property
     def token(self) -> str:
@@ -53,18 +52,16 @@ class Occurrence(NamedTuple):
 
     @property
     def bracketed(self) -> str:
-        """The sentence with the word in brackets."""
         return self.context.bracketed(self.position)
 
 
 @dataclass(frozen=True, eq=False)
 class TypeVectors:
-    """A vector for each word: the mean of its vectors in a corpus."""
+    """A vector for each word, (words, D): the mean of its vectors in a corpus."""
 
     words: tuple[str, ...]
     counts: tuple[int, ...]
     vectors: Vectors
-    """(words, D)"""
 
 
 def survey(corpus: Iterable[Context], *, progress: Progress = SILENCE, stage: str = "counting words") -> Survey:
@@ -90,7 +87,7 @@ def draw_occurrences(
     if limit is not None and limit < 1:
         raise ConfigError(f"the limit is {limit} occurrences of a word: it must be at least 1")
     left, random = dict(counts), Random(seed)
-    wanted = {word: count if limit is None else min(count, limit) for word, count in counts.items()}
+    wanted = {word: min(count, limit or count) for word, count in counts.items()}
     for context in corpus:
         taken = []
         for position, (word, *_) in enumerate(context.tokens):
@@ -105,7 +102,7 @@ def draw_occurrences(
         raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
 
 
-def embed_occurrences(
+def embed_words(
     corpus: Iterable[Context],
     embedder: Embedder,
     words: Iterable[str],
@@ -120,9 +117,8 @@ def embed_occurrences(
     """The sentences with occurrences of the words, their positions that were drawn, and the vectors, (positions, D)."""
     if layers == "all":
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
-    counts = {word: known.counts[word] for word in words}
     sentences = tracked(corpus, progress, stage, known.sentences, unit="sentences")
-    drawn = draw_occurrences(sentences, counts, limit=limit, seed=seed)
+    drawn = draw_occurrences(sentences, {word: known.counts[word] for word in words}, limit=limit, seed=seed)
     for chunk in in_chunks(drawn, CHUNK_TOKENS, length=lambda one: len(one[0].tokens)):
         arrays = embedder.embed([context.words for context, _ in chunk], layers=layers)
         for (context, positions), vectors in zip(chunk, arrays, strict=True):
@@ -144,9 +140,8 @@ def find_occurrences(
     """Where each of the words stands, at most `limit` times; a word that the corpus lacks is refused."""
     known = known or survey(corpus, progress=progress)
     found: dict[str, list[Occurrence]] = {word: [] for word in words}
-    for word in found:
-        known.check_word(word)
-    for context, positions, vectors in embed_occurrences(
+    known.check_words(*found)
+    for context, positions, vectors in embed_words(
         corpus, embedder, found, known, layers=layers, limit=limit, seed=seed, progress=progress, stage=stage
     ):
         for position, vector in zip(positions, vectors, strict=True):
@@ -172,15 +167,13 @@ def type_vectors(
     With a limit the mean is that of so many occurrences of a word, drawn evenly from the corpus.
     """
     known = survey(corpus, progress=progress)
-    for word in also:
-        known.check_word(word)
-    frequent = (word for word, count in known.counts.most_common() if count >= min_count and is_wordlike(word))
-    indices = {word: index for index, word in enumerate(dict.fromkeys([*islice(frequent, max_words), *also]))}
+    known.check_words(*also)
+    words = dict.fromkeys([*known.frequent(min_count)[:max_words], *also])
+    indices = {word: index for index, word in enumerate(words)}
     sums = np.zeros((len(indices), embedder.width))  # (words, D)
     taken = np.zeros(len(indices), dtype=np.int64)
-    for context, positions, vectors in embed_occurrences(
-        corpus, embedder, indices, known, layers=layers, limit=limit, seed=seed, progress=progress
-    ):
+    found = embed_words(corpus, embedder, words, known, layers=layers, limit=limit, seed=seed, progress=progress)
+    for context, positions, vectors in found:
         rows = [indices[context.tokens[position].text] for position in positions]
         np.add.at(sums, rows, vectors)
         np.add.at(taken, rows, 1)
@@ -191,16 +184,15 @@ def type_vectors(
 def unit_vectors(vectors: Vectors) -> Vectors:
     """Each row at length 1; zeros stay zeros."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    units: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return units
+    return np.asarray(np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0))
 
 
-def distinct(occurrences: Iterable[Occurrence]) -> tuple[Occurrence, ...]:
-    """The occurrences in their order, each sentence once."""
+def lowest(occurrences: Sequence[Occurrence], scores: NDArray[Any], count: int) -> tuple[Occurrence, ...]:
+    """Those with the lowest scores, (N,), no sentence twice."""
     first: dict[str, Occurrence] = {}
-    for occurrence in occurrences:
-        first.setdefault(occurrence.context.text, occurrence)
-    return tuple(first.values())
+    for index in np.argsort(scores, kind="stable").tolist():
+        first.setdefault(occurrences[index].context.text, occurrences[index])
+    return tuple(first.values())[:count]
 
 
 def near_spellings(name: str, known: Counter[str]) -> list[str]:

@@ -54,7 +54,7 @@ def write_plot(path: Path | str, senses: Senses) -> None:
 
 def draw_page(senses: Senses) -> bytes:
     """A page of its own that needs nothing from elsewhere: pointing at an occurrence shows its sentence."""
-    points = plane(np.stack([occurrence.vector for occurrence in senses.occurrences])).tolist()
+    points = plane(np.stack([one.vector for one in senses.occurrences])).tolist()
     apart = "" if senses.silhouette is None else f", silhouette {senses.silhouette:.2f}"
     number = "one sense" if len(senses.senses) == 1 else f"{len(senses.senses)} senses"
     content = {
@@ -76,10 +76,11 @@ def draw_page(senses: Senses) -> bytes:
 
 def draw_picture(senses: Senses) -> bytes:
     """A PNG of the scatter plot, with the senses' shares and keywords beside their colours."""
-    from matplotlib import rc_context
+    from matplotlib import font_manager, rc_context
 
-    families = _font_families()
-    points = plane(np.stack([occurrence.vector for occurrence in senses.occurrences]))
+    installed = set(font_manager.get_font_names())
+    families = ["DejaVu Sans", *(font for font in CHINESE_FONTS if font in installed)]
+    points = plane(np.stack([one.vector for one in senses.occurrences]))
     with rc_context({"font.family": families}):
         figure = _figure_class()(figsize=(8, 6), dpi=150, layout="constrained")
         axes = figure.add_subplot()
@@ -107,13 +108,6 @@ def _figure_class() -> Any:
     return Figure
 
 
-def _font_families() -> list[str]:
-    from matplotlib import font_manager
-
-    installed = set(font_manager.get_font_names())
-    return ["DejaVu Sans", *(font for font in CHINESE_FONTS if font in installed)]
-
-
 def _drawable(text: str, families: list[str]) -> str:
     """The text with a question mark for what no font has, and nothing that would be taken for a formula."""
     from matplotlib import font_manager
@@ -125,8 +119,7 @@ def _drawable(text: str, families: list[str]) -> str:
 
 def _legend(number: int, sense: Sense, count: int | None = None) -> dict[str, str]:
     """The colour of a sense, its share and its first keywords."""
-    words = ", ".join(keyword.word for keyword in sense.words[:count])
-    title = f"sense {number + 1}, {sense.share:.0%}"
+    words, title = ", ".join(keyword.word for keyword in sense.words[:count]), f"sense {number + 1}, {sense.share:.0%}"
     return {"color": COLORS[number % len(COLORS)], "title": title, "words": words}
 
 

@@ -30,25 +30,18 @@ class Substitutes:
     """What could stand in the place of a word."""
 
     word: str
-    """The one that does."""
-    rank: int | None
-    """Its own rank among all words, from 1; none if the vocabulary lacks it."""
+    rank: int | None  # that of the word itself among all, from 1; none if the vocabulary lacks it
     probability: float | None
-    """Its own."""
-    candidates: tuple[Substitute, ...]
-    """The most probable words."""
+    candidates: tuple[Substitute, ...]  # the most probable words
 
 
 class WordSurprisal(NamedTuple):
     """How surprising a word is, in bits."""
 
     word: str
-    forward: float
-    """After what stands before it."""
-    backward: float
-    """Before what stands after it."""
-    known: bool
-    """Whether it is in the vocabulary; if not, it is <UNK> that is predicted."""
+    forward: float  # after what stands before it
+    backward: float  # before what stands after it
+    known: bool  # whether it is in the vocabulary; if not, it is <UNK> that is predicted
 
 
 @dataclass(frozen=True)
@@ -56,10 +49,8 @@ class SentenceSurprisal:
     """How surprising each word of a sentence is, and its bounds, in bits."""
 
     words: tuple[WordSurprisal, ...]
-    end: float
-    """That the sentence ends where it does, read forwards."""
-    begin: float
-    """That it begins where it does, read backwards."""
+    end: float  # that the sentence ends where it does, read forwards
+    begin: float  # that it begins where it does, read backwards
 
 
 def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
@@ -72,8 +63,7 @@ def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, directio
     if isinstance(query, str):
         query = read_brackets(query, elmo.tokenizer)
     probabilities = position_probabilities(elmo, query.context.words, query.position, direction=direction)  # (V,)
-    vocabulary = elmo.vocabulary
-    assert vocabulary is not None
+    _, vocabulary = elmo.output_layer()
     best = np.argsort(-probabilities, kind="stable")[:k]
     candidates = [Substitute(vocabulary.words[i], float(probabilities[i])) for i in best if probabilities[i] > 0]
     if query.word not in vocabulary or query.word in (BOS, EOS, UNK):
@@ -89,14 +79,10 @@ def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
     """
     [(words, *directions)] = elmo.log_likelihoods([sentence])
     forward, backward = ((one.astype(np.float64) / -log(2)).tolist() for one in directions)
-    vocabulary = elmo.vocabulary
-    assert vocabulary is not None
+    _, vocabulary = elmo.output_layer()
     each = zip(words, forward, backward[1:], strict=False)
-    return SentenceSurprisal(
-        tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each),
-        end=forward[-1],
-        begin=backward[0],
-    )
+    found = tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each)
+    return SentenceSurprisal(found, end=forward[-1], begin=backward[0])
 
 
 def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both") -> Scores:
@@ -107,9 +93,7 @@ def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, dir
     experts = {"forward": forward[0], "backward": backward[0]}  # (V,) each
     chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
     scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
-    vocabulary = elmo.vocabulary
-    assert vocabulary is not None
+    _, vocabulary = elmo.output_layer()
     scores[vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
     odds = np.exp(scores - scores.max())
-    probabilities: Scores = odds / odds.sum()
-    return probabilities
+    return np.asarray(odds / odds.sum())

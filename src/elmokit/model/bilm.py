@@ -19,10 +19,8 @@ Stacks = tuple[list[RecurrentLayer], list[RecurrentLayer]]
 class State(NamedTuple):
     """What the recurrent layers remember: directions × layers × sentences × width."""
 
-    h: Tensor
-    """(2, L, B, P) the outputs that recur."""
-    c: Tensor
-    """(2, L, B, D) the cells."""
+    h: Tensor  # (2, L, B, P) the outputs that recur
+    c: Tensor  # (2, L, B, D) the cells
 
 
 class BiLM(nn.Module):
@@ -32,12 +30,10 @@ class BiLM(nn.Module):
         super().__init__()
         self.config = config
         self.tokens = TokenEncoder(config)
-        self.forward_layers = self._stack()
-        self.backward_layers = self._stack()
-
-    def _stack(self) -> nn.ModuleList:
         # TensorFlow and this module agree on one width P for tokens and outputs, so residuals always fit
-        return nn.ModuleList(RecurrentLayer(self.config.projection, self.config) for _ in range(self.config.layers))
+        self.forward_layers, self.backward_layers = (
+            nn.ModuleList(RecurrentLayer(config.projection, config) for _ in range(config.layers)) for _ in range(2)
+        )
 
     @property
     def stacks(self) -> Stacks:
@@ -45,9 +41,7 @@ class BiLM(nn.Module):
         return cast(Stacks, (list(self.forward_layers), list(self.backward_layers)))
 
     def zero_state(self, sentences: int) -> State:
-        """The state before the first token."""
-        weight = next(self.parameters())
-        shape = (2, self.config.layers, sentences)
+        weight, shape = next(self.parameters()), (2, self.config.layers, sentences)
         return State(weight.new_zeros(*shape, self.config.projection), weight.new_zeros(*shape, self.config.hidden))
 
     def forward(self, x: Tensor, lengths: Sequence[int], state: State | None = None) -> tuple[Tensor, State]:
@@ -98,14 +92,10 @@ def run_stack(
 class Packing(NamedTuple):
     """Sentences laid out time step by time step: where each packed row comes from among the flat tokens."""
 
-    forward: Tensor
-    """(N,) flat index of each packed row, reading left to right."""
-    backward: Tensor
-    """(N,) the same, reading each sentence from its own end."""
-    batch_sizes: list[int]
-    """How many sentences are still running at each step."""
-    last_rows: Tensor
-    """(B,) the packed row of each sentence's last step."""
+    forward: Tensor  # (N,) flat index of each packed row, reading left to right
+    backward: Tensor  # (N,) the same, reading each sentence from its own end
+    batch_sizes: list[int]  # how many sentences are still running at each step
+    last_rows: Tensor  # (B,) the packed row of each sentence's last step
 
 
 def pack(lengths: Sequence[int], device: torch.device | str = "cpu", *, ends: bool = True) -> Packing:

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from elmokit.model.bilm import BiLM, Packing, State, pack, run_stack
-from elmokit.model.fast_tokens import FastTokens
 from elmokit.model.linear import Precision
 from elmokit.model.recurrent import FastLayer
 from elmokit.model.threads import side_by_side
-from elmokit.model.tokens import as_tensors
+from elmokit.model.tokens import FastTokens, as_tensors
 from elmokit.text.words import WordIds
 
 GROUP_SENTENCES = 32  # at least so many sentences to a pair of threads
@@ -132,19 +131,14 @@ class TokenCache:
         if known:
             vectors[known] = self.table[[self.rows[words[index]] for index in known]]
         if unknown:
-            new_words = [words[index] for index in unknown]
-            vectors[unknown] = new_vectors = compute(new_words)
-            self._keep(new_words, new_vectors)
-        return vectors
-
-    def clear(self) -> None:
-        """Forget all words."""
-        self.rows.clear()
-
-    def _keep(self, words: list[str], vectors: Tensor) -> None:
-        kept = [index for index, word in enumerate(words) if len(word) <= LONGEST_KEY][: self.capacity]
+            vectors[unknown] = compute([words[index] for index in unknown])
+        kept = [index for index in unknown if len(words[index]) <= LONGEST_KEY][: self.capacity]
         for index in kept:  # a free row, or that of the word not used for longest
             full = len(self.rows) == self.capacity
             self.rows[words[index]] = self.rows.popitem(last=False)[1] if full else len(self.rows)
         if kept:
             self.table[[self.rows[words[index]] for index in kept]] = vectors[kept]
+        return vectors
+
+    def clear(self) -> None:
+        self.rows.clear()

@@ -23,16 +23,11 @@ DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_", "div", 
 class Step(NamedTuple):
     """What one direction reads in a step; (T, B) each."""
 
-    indices: Tensor
-    """Which of the step's distinct words stands where."""
-    targets: Tensor
-    """The word to predict; -1 for none."""
-    keep: Tensor | None
-    """0 where the state starts from zero; None for never."""
-    dropout: torch.Generator
-    """Where dropout comes from."""
-    samples: torch.Generator
-    """Where the words of a sampled softmax come from."""
+    indices: Tensor  # which of the step's distinct words stands where
+    targets: Tensor  # the word to predict; -1 for none
+    keep: Tensor | None  # 0 where the state starts from zero; None for never
+    dropout: torch.Generator  # where dropout comes from
+    samples: torch.Generator  # where the words of a sampled softmax come from
 
 
 Steps = tuple[Step, Step]  # forward, backward
@@ -41,13 +36,10 @@ Steps = tuple[Step, Step]  # forward, backward
 class Result(NamedTuple):
     """What one direction made of a step."""
 
-    loss: float
-    """Summed over its targets, in nats; of the sample, for a sampled softmax."""
+    loss: float  # summed over its targets, in nats; of the sample, for a sampled softmax
     targets: int
-    last: State
-    """The state to go on from, (L, B, …)."""
-    gradients: tuple[Tensor, ...]
-    """Of the distinct words' vectors, then of the direction's own weights, then of the softmax's."""
+    last: State  # the state to go on from, (L, B, …)
+    gradients: tuple[Tensor, ...]  # of the distinct words' vectors, of the direction's own weights, of the softmax's
 
 
 class LanguageModel(nn.Module):

@@ -62,11 +62,27 @@ class LstmStream(Function):
     @staticmethod
     def forward(ctx: Any, clips: tuple[Bound | None, Bound | None], *given: Any) -> tuple[Tensor, Tensor]:
         x, h, c, keep, weight, bias, projection = given
-        size = x.shape[2]
+        (T, B, size), P, D = x.shape, h.shape[1], c.shape[1]
         own, recurrent, doubled_bias = map(_candidate_doubled, (weight[:, :size], weight[:, size:], bias))
         weights = _Weights(recurrent, projection, *clips)
-        tape = _blank_tape(weights, x, c, keep)
-        _start_gates(tape, x, own, doubled_bias)
+        cells, m = x.new_empty(T, B, D), x.new_empty(T, B, D)
+        outputs = m if projection is None else x.new_empty(T, B, P)
+        tape = _Tape(
+            keep=keep,
+            first_c=c,
+            inputs=x.new_empty(T, B, size + P),
+            gates=x.new_empty(T, B, 4 * D),
+            raw_cells=torch.empty_like(cells) if weights.cell_clip else cells,
+            cells=cells,
+            tanh_cells=torch.empty_like(cells),
+            m=m,
+            raw_outputs=torch.empty_like(outputs) if weights.output_clip else outputs,
+            outputs=outputs,
+        )
+        tape.inputs[:, :, :size] = x
+        torch.addmm(doubled_bias, x.flatten(0, 1), own.t(), out=tape.gates.view(-1, 4 * D))  # the input's share
+        step, row, _ = (keep == 0).nonzero(as_tuple=True)  # where a sentence begins, the forget gate will be 0,
+        tape.gates[step, row, D : 2 * D] = -math.inf  # whatever is added to this, and so is every gradient through it
         _run(tape, weights, h)
         ctx.clips = clips
         ctx.save_for_backward(weight, projection, *tape)
@@ -84,9 +100,8 @@ class LstmStream(Function):
         d_x = d_gates @ weight[:, :-P]  # (T * B, input)
         d_weight = d_gates.t() @ tape.inputs.view(T * B, -1)  # (4D, input + P)
         d_bias = d_gates.new_ones(T * B) @ d_gates  # (4D,) three times as fast as their sum
-        d_projection = None
-        if projection is not None:
-            d_projection = d_raw_outputs.view(T * B, P).t() @ tape.m.view(T * B, -1)  # (P, D)
+        d_raw = d_raw_outputs.view(T * B, P)
+        d_projection = None if projection is None else d_raw.t() @ tape.m.view(T * B, -1)  # (P, D)
         return None, d_x.view(T, B, -1), d_h, d_c, None, d_weight, d_bias, d_projection
 
 
@@ -98,34 +113,6 @@ def _candidate_doubled(weight: Tensor) -> Tensor:
     doubled = weight.clone(memory_format=torch.contiguous_format)
     doubled[len(weight) // 4 * 3 :] *= 2
     return doubled
-
-
-def _blank_tape(weights: _Weights, x: Tensor, c: Tensor, keep: Tensor) -> _Tape:
-    T, B, size = x.shape
-    (gates, P), D = weights.recurrent.shape, c.shape[1]
-    cells, m = x.new_empty(T, B, D), x.new_empty(T, B, D)
-    outputs = m if weights.projection is None else x.new_empty(T, B, P)
-    return _Tape(
-        keep=keep,
-        first_c=c,
-        inputs=x.new_empty(T, B, size + P),
-        gates=x.new_empty(T, B, gates),
-        raw_cells=torch.empty_like(cells) if weights.cell_clip else cells,
-        cells=cells,
-        tanh_cells=torch.empty_like(cells),
-        m=m,
-        raw_outputs=torch.empty_like(outputs) if weights.output_clip else outputs,
-        outputs=outputs,
-    )
-
-
-def _start_gates(tape: _Tape, x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    """The input's share of all gates at once; where a sentence begins, the forget gate will be 0 whatever follows."""
-    D = tape.cells.shape[2]
-    tape.inputs[:, :, : x.shape[2]] = x
-    torch.addmm(bias, x.flatten(0, 1), weight.t(), out=tape.gates.view(-1, 4 * D))
-    step, row, _ = (tape.keep == 0).nonzero(as_tuple=True)
-    tape.gates[step, row, D : 2 * D] = -math.inf  # its sigmoid is 0, and so is every gradient through it
 
 
 def _run(tape: _Tape, weights: _Weights, h: Tensor) -> None:

@@ -21,12 +21,7 @@ class ScalarMix(nn.Module):
     """
 
     def __init__(
-        self,
-        layers: int,
-        *,
-        kind: MixKind = "learned",
-        fixed: Sequence[float] | None = None,
-        layer_norm: bool = False,
+        self, layers: int, *, kind: MixKind = "learned", fixed: Sequence[float] | None = None, layer_norm: bool = False
     ) -> None:
         super().__init__()
         if kind not in ("learned", "last", "static"):

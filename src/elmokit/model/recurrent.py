@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
-from elmokit.model.linear import Linear, Precision, make_linear
+from elmokit.model.linear import Precision, make_linear
 from elmokit.model.lstm_training import LstmStream, bound
 
 Outputs = tuple[Tensor, Tensor, Tensor]  # and the last h and c
@@ -156,9 +156,8 @@ class FastLstm:
         self.projection_clip = layer.projection_clip or math.inf
         self.input = make_linear(weight[:, : layer.input_size], precision)
         self.recurrent = make_linear(weight[:, layer.input_size :], precision)
-        self.minus_projection: Linear | None = None
-        if layer.projection is not None:
-            self.minus_projection = make_linear(-layer.projection.detach(), precision)
+        projection = layer.projection
+        self.minus_projection = None if projection is None else make_linear(-projection.detach(), precision)
 
     def __call__(self, x: Tensor, batch_sizes: Sequence[int], h: Tensor | None, c: Tensor, /) -> Tensor:
         outputs = x.new_empty(len(x), self.output_size)
@@ -210,10 +209,8 @@ def _windows(batch_sizes: Sequence[int]) -> Iterator[list[int]]:
 class Cell(NamedTuple):
     """What a kind of recurrent cell needs."""
 
-    gates: tuple[str, ...]
-    """Blocks of D rows in a layer's weights, in this order."""
-    step: Callable[[RecurrentLayer, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    """The formula."""
+    gates: tuple[str, ...]  # blocks of D rows in a layer's weights, in this order
+    step: Callable[[RecurrentLayer, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]  # the formula
     stream: Callable[[RecurrentLayer, Tensor, Tensor, Tensor, Tensor | None], Outputs]
     """`plain_stream` in the form that training runs."""
     fast: Callable[[RecurrentLayer, Precision], FastLayer]

@@ -67,15 +67,16 @@ class SampledSoftmax(FullSoftmax):
         One sample is drawn for all rows, on the CPU. Where the target itself was drawn, that drawing does not count.
         """
         _check_targets(targets, len(self.bias))
-        sample = draw_sample(len(self.bias), self.samples, generator)
-        drawn = sample.words.to(h.device)
-        words = torch.cat([drawn, targets])  # (S + N,)
-        sizes = [len(drawn), len(targets)]
-        correction = log_expected_count(words, sample.tries, len(self.bias)).to(self.bias)
+        drawn, tries = draw_sample(len(self.bias), self.samples, generator)
+        drawn = drawn.to(h.device)
+        words, sizes = torch.cat([drawn, targets]), [len(drawn), len(targets)]  # (S + N,)
+        correction = log_expected_count(words, tries, len(self.bias)).to(self.bias)
         weight, own_weight = F.embedding(words, self.weight).split(sizes)  # (S, P), (N, P)
         bias, own_bias = (self.bias[words] - correction).split(sizes)  # (S,), (N,)
         own = (h * own_weight).sum(dim=-1) + own_bias  # (N,)
-        return _cross_entropy(h, weight, bias, _indices_in(drawn, targets), own, plain=plain)
+        index = torch.searchsorted(drawn, targets)
+        found = drawn[index.clamp(max=len(drawn) - 1)] == targets
+        return _cross_entropy(h, weight, bias, torch.where(found, index, len(drawn)), own, plain=plain)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -84,17 +85,15 @@ class AdaptiveSoftmax(nn.Module):
     Words are numbered by falling frequency; each cluster of rarer words has a narrower input (Grave et al., 2017).
     """
 
-    def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int], *, div_value: int = 2) -> None:
+    def __init__(self, vocabulary_size: int, width: int, cutoffs: Sequence[int]) -> None:
         super().__init__()
         if not cutoffs or list(cutoffs) != sorted({*cutoffs}) or not 1 <= cutoffs[0] <= cutoffs[-1] < vocabulary_size:
             limit = f"they rise from at least 1 to below the vocabulary's size, {vocabulary_size}"
             raise ConfigError(f"cutoffs are {list(cutoffs)}: {limit}")
-        if div_value < 1:
-            raise ConfigError(f"div_value is {div_value}: it must be at least 1")
         self.edges = (*cutoffs, vocabulary_size)
         self.head = FullSoftmax(cutoffs[0] + len(cutoffs), width)
         sizes = [high - low for low, high in zip(self.edges, self.edges[1:], strict=False)]
-        widths = [max(1, width // div_value ** (level + 1)) for level in range(len(sizes))]
+        widths = [max(1, width // 2 ** (level + 1)) for level in range(len(sizes))]
         self.projections = nn.ModuleList(nn.Linear(width, narrow, bias=False) for narrow in widths)
         self.tails = nn.ModuleList(FullSoftmax(*shape) for shape in zip(sizes, widths, strict=True))
 
@@ -148,8 +147,7 @@ def make_softmax(config: SoftmaxConfig, width: int) -> Softmax:
 class DrawnWords(NamedTuple):
     """Distinct words, and how many draws it took to find them."""
 
-    words: Tensor
-    """(S,) in rising order."""
+    words: Tensor  # (S,) in rising order
     tries: int
 
 
@@ -170,12 +168,6 @@ def log_expected_count(words: Tensor, tries: int, vocabulary_size: int) -> Tenso
     """log(1 - (1 - P(k))^tries): how likely so many draws find the word, in double precision."""
     p = torch.log1p(1 / (words.double() + 1)) / math.log(vocabulary_size + 1)
     return torch.log(-torch.expm1(tries * torch.log1p(-p)))
-
-
-def _indices_in(drawn: Tensor, targets: Tensor) -> Tensor:
-    """Where each target stands in the sample; S, one past its end, if it does not."""
-    index = torch.searchsorted(drawn, targets)
-    return torch.where(drawn[index.clamp(max=len(drawn) - 1)] == targets, index, len(drawn))
 
 
 def _cross_entropy(
