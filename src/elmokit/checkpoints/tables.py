@@ -11,7 +11,6 @@ from torch import Tensor
 
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
-from elmokit.model.language_model import LanguageModel
 
 CNN = "tokens.characters"
 CHARACTERS = f"{CNN}.embedding.weight"
@@ -26,6 +25,8 @@ Read = Callable[[str, Any], Tensor]
 
 def weight_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """The name and shape of every weight that a model of this config has."""
+    from elmokit.model.language_model import LanguageModel  # only to be asked for its shapes
+
     with torch.device("meta"):
         return {name: tuple(weight.shape) for name, weight in LanguageModel(config).weights().items()}
 

@@ -19,9 +19,8 @@ from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import fetch
 from elmokit.model.bilm import State
 from elmokit.model.tokens import as_tensors
-from elmokit.text.characters import ByteCharacters
+from elmokit.text.characters import ByteCharacters, WordIds
 from elmokit.text.vocabulary import BOS, EOS
-from elmokit.text.words import WordIds
 
 BOUNDS = 2  # <S> and </S>, the first two of all tables of vectors here
 OURS = "bilm."

@@ -15,7 +15,7 @@ from elmokit.model.linear import Precision
 from elmokit.model.recurrent import FastLayer
 from elmokit.model.threads import side_by_side
 from elmokit.model.tokens import FastTokens, as_tensors
-from elmokit.text.words import WordIds
+from elmokit.text.characters import WordIds
 
 GROUP_SENTENCES = 32  # at least so many sentences to a pair of threads
 BYTES_A_KEY = 200  # a Python string and its entry in the dictionary, roughly

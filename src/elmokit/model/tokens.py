@@ -12,8 +12,7 @@ from torch.nn import functional as F
 from elmokit.config import CharacterConfig, ModelConfig
 from elmokit.model.linear import Linear, Precision, make_linear
 from elmokit.model.threads import side_by_side
-from elmokit.text.characters import character_encoder
-from elmokit.text.words import WordIds
+from elmokit.text.characters import WordIds, character_encoder
 
 POSITIONS = 2048  # characters convolved at a time: what the filters put out stays in the cache
 LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutions themselves

@@ -1,14 +1,24 @@
-"""Words to the ids of their characters."""
+"""Words to the ids that a model reads, first of all those of their characters."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.config import CharacterConfig
 from elmokit.errors import ConfigError
-from elmokit.text.vocabulary import BOS, EOS
+from elmokit.text import BOS, EOS
+
+
+class WordIds(NamedTuple):
+    """What the model reads of each word; None for what it does not read."""
+
+    char_ids: NDArray[np.int64] | None
+    """(N, C)"""
+    word_ids: NDArray[np.int64] | None
+    """(N,)"""
 
 
 class CharacterEncoder:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.files import writing
+from elmokit.text import BOS as BOS
+from elmokit.text import EOS as EOS
+from elmokit.text import UNK as UNK
 
-BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
 _SPECIALS = (BOS, EOS, UNK)
 
 

@@ -1,24 +1,11 @@
 """From words to the ids that a model reads."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError
-from elmokit.text.characters import character_encoder
+from elmokit.text.characters import WordIds, character_encoder
 from elmokit.text.vocabulary import Vocabulary
-
-
-class WordIds(NamedTuple):
-    """What the model reads of each word; None for what it does not read."""
-
-    char_ids: NDArray[np.int64] | None
-    """(N, C)"""
-    word_ids: NDArray[np.int64] | None
-    """(N,)"""
 
 
 class WordEncoder:
