@@ -19,7 +19,8 @@ from elmokit.model.tokens import as_tensors
 from elmokit.pretrain.corpus import Corpus
 from elmokit.pretrain.recipe import Recipe, TrainSettings
 from elmokit.pretrain.streams import Direction, Streams
-from elmokit.text.words import WordEncoder, WordIds
+from elmokit.text.characters import WordIds
+from elmokit.text.words import WordEncoder
 
 
 @dataclass(frozen=True)
