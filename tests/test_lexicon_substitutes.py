@@ -44,7 +44,7 @@ def elmo(request):
 
 def plain(elmo, words, position):
     """Log probabilities of every word at a position, forward and backward, (2, V)."""
-    top = elmo.bilm(elmo._computed_vectors(["<S>", *words, "</S>"]), [len(words) + 2])[0][-1]
+    top = elmo.run([["<S>", *words, "</S>"]], gradients=True)[-1]
     width = elmo.config.projection
     rows = torch.stack([top[position, :width], top[position + 2, width:]])
     return elmo.language_model.softmax.log_probabilities(rows).double().numpy()

@@ -8,11 +8,10 @@ from cyclopts import App, CycloptsError
 
 from elmokit import __version__
 from elmokit.cli.bench import bench
-from elmokit.cli.convert import convert
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.index import index
-from elmokit.cli.info import info
+from elmokit.cli.models import convert, info
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.static import static
 from elmokit.cli.task import task

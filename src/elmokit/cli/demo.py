@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from elmokit.progress import Progress
     from elmokit.text.brackets import BracketedWord
 
+    Guess = tuple[BracketedWord, Substitutes]
+
 Language = Literal["en", "zh", "both"]
 PACKAGED = Path(__file__).parent / "samples"
 IN_REPOSITORY = Path(__file__).parents[3] / "samples"
 BAR = 40  # characters of the longest bar
-INDENT = "  "
 SHOWN = 2  # sentences of a sense in the terminal; the page has all
 GUESSES = 6
 TRAINING = {  # what is changed in the recipe `tiny`
@@ -43,10 +44,8 @@ class Uses:
     """A word in sentences of two senses."""
 
     sentences: "Sequence[BracketedWord]"
-    senses: "NDArray[np.integer]"
-    """Which of the two each sentence has, (N,)."""
-    vectors: "NDArray[np.float32]"
-    """The word's, of length 1, (L, N, D)."""
+    senses: "NDArray[np.integer]"  # (N,) which of the two each sentence has
+    vectors: "NDArray[np.float32]"  # (L, N, D) the word's, of length 1
 
     @property
     def word(self) -> str:
@@ -67,18 +66,7 @@ class Uses:
         import numpy as np
 
         cosines = self.vectors @ self.vectors.swapaxes(1, 2) - 9 * np.eye(len(self.senses))  # (L, N, N)
-        counts: NDArray[np.integer] = (self.senses[cosines.argmax(axis=2)] == self.senses).sum(axis=1)
-        return counts
-
-
-@dataclass
-class Shown:
-    """All that the demo has shown, for the page."""
-
-    uses: list[Uses] = field(default_factory=list)
-    guesses: "list[tuple[BracketedWord, Substitutes]]" = field(default_factory=list)
-    curve: dict[int, float] = field(default_factory=dict)
-    """Held-out perplexity by step."""
+        return np.asarray((self.senses[cosines.argmax(axis=2)] == self.senses).sum(axis=1))
 
 
 def demo(*, lang: Language = "both", page: Annotated[Path, Parameter(alias="-o")] = Path("demo.html")) -> None:
@@ -97,14 +85,15 @@ def demo(*, lang: Language = "both", page: Annotated[Path, Parameter(alias="-o")
     from elmokit.elmo import load
     from elmokit.files import replacing, writing
 
-    shown = Shown()
+    uses: list[Uses] = []
+    guesses: list[Guess] = []
     with replacing(page) as partial:
         for name, lesson in read_lessons().items():
             if lang in (name, "both"):
-                teach(lesson, load(name), shown)
-        shown.curve = learn(find_sample("zh.txt" if lang == "zh" else "en.txt"))
+                teach(lesson, load(name), uses, guesses)
+        points = learn(find_sample("zh.txt" if lang == "zh" else "en.txt"))
         with writing(page):
-            partial.write_text(draw(shown), encoding="utf-8")
+            partial.write_text(draw(uses, guesses, points), encoding="utf-8")
     print(f"{page}: all this with plots; open it in a browser")
 
 
@@ -121,8 +110,8 @@ def find_sample(name: str) -> Path:
     raise DataError(f"the sample text {name} is missing: install elmokit again")
 
 
-def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
-    """Show what a model makes of words in two senses, and what it expects in a gap."""
+def teach(lesson: Mapping[str, Any], elmo: "Elmo", uses: list[Uses], guesses: "list[Guess]") -> None:
+    """Show what a model makes of words in two senses, and what it expects in a gap; keep both for the page."""
     from elmokit.lexicon.predictions import substitutes
     from elmokit.text.brackets import read_brackets
 
@@ -131,15 +120,14 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", shown: Shown) -> None:
     print("many the nearest other one has the same meaning. Layer 0 knows the word alone, as static vectors do, and")
     print("cannot tell; the layers above it have read the sentence.\n", flush=True)
     for senses in lesson["words"].values():
-        uses = compare(senses, elmo)
-        shown.uses.append(uses)
-        _show(uses.word, cosine_table(uses))
+        uses.append(compare(senses, elmo))
+        _show(uses[-1].word, cosine_table(uses[-1]))
     print("Guess: what could stand in the gap? The model sees the words before and after it.\n")
     for sentence in lesson["guesses"]:
         query = read_brackets(sentence, elmo.tokenizer)
-        guess = substitutes(elmo, query, k=GUESSES)
-        shown.guesses.append((query, guess))
-        _show(blank(query), ["  ".join(f"{one.word} {one.probability:.0%}" for one in guess.candidates)])
+        guesses.append((query, substitutes(elmo, query, k=GUESSES)))
+        candidates = (f"{one.word} {one.probability:.0%}" for one in guesses[-1][1].candidates)
+        _show(blank(query), ["  ".join(candidates)])
 
 
 def compare(senses: Sequence[Sequence[str]], elmo: "Elmo") -> Uses:
@@ -176,33 +164,29 @@ def blank(query: "BracketedWord") -> str:
 
 
 def learn(sample: Path) -> dict[int, float]:
-    """Train a tiny model for some seconds, and show how its perplexity falls."""
-    print("A model of your own\n===================\n")
-    print("A new and tiny one reads a short text again and again, and guesses every word twice: from the words before")
-    print("it, and from those after it.", flush=True)
-    with TemporaryDirectory(prefix="elmokit-demo-") as folder:
-        points = train(sample, Path(folder, "model"))
-    print()
-    _show("Perplexity: among how many words it wavers, on lines kept from it. Less is better.", curve(points))
-    print("The same with a text of yours: elmokit pretrain TEXT -o my-model --recipe novel\n")
-    return points
-
-
-def train(sample: Path, folder: Path) -> dict[int, float]:
-    """Held-out perplexity by step."""
+    """Train a tiny model for some seconds, and show how its held-out perplexity falls, by step."""
     from elmokit.cli.progress import watched
     from elmokit.pretrain.recipe import read_recipe, set_value
     from elmokit.pretrain.run import pretrain
 
+    print("A model of your own\n===================\n")
+    print("A new and tiny one reads a short text again and again, and guesses every word twice: from the words before")
+    print("it, and from those after it.", flush=True)
     values = read_recipe("tiny")
     chinese = {"model.characters.alphabet": "unicode", "model.tokenizer": "jieba"} if sample.stem == "zh" else {}
     for name, value in (TRAINING | chinese).items():
         set_value(values, name, value)
-    with watched(sample.name) as progress:
-        recorder = Recorder(folder, progress)
-        pretrain([sample], folder, values, progress=recorder)
-    lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return recorder.points | {line["step"]: line["perplexity"]["average"] for line in lines}
+    with TemporaryDirectory(prefix="elmokit-demo-") as temporary:
+        folder = Path(temporary, "model")
+        with watched(sample.name) as progress:
+            recorder = Recorder(folder, progress)
+            pretrain([sample], folder, values, progress=recorder)
+        lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+        points = recorder.points | {line["step"]: line["perplexity"]["average"] for line in lines}
+    print()
+    _show("Perplexity: among how many words it wavers, on lines kept from it. Less is better.", curve(points))
+    print("The same with a text of yours: elmokit pretrain TEXT -o my-model --recipe novel\n")
+    return points
 
 
 class Recorder:
@@ -212,8 +196,7 @@ class Recorder:
         self.folder, self.progress = folder, progress
         self.points: dict[int, float] = {}
 
-    def message(self, text: str, /) -> None:
-        """Let it pass."""
+    def message(self, text: str, /) -> None: ...
 
     def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
         """After the first step the folder still holds the model from before it."""
@@ -236,4 +219,4 @@ def curve(points: Mapping[int, float]) -> Iterator[str]:
 
 
 def _show(heading: str, lines: Iterable[str]) -> None:
-    print("\n".join([heading, "", *(f"{INDENT}{line}".rstrip() for line in lines), ""]), flush=True)
+    print("\n".join([heading, "", *(f"  {line}".rstrip() for line in lines), ""]), flush=True)

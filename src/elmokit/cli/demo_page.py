@@ -7,10 +7,11 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from elmokit.cli.demo import Shown, Uses, blank
+from elmokit.cli.demo import Uses, blank
 from elmokit.lexicon.plots import COLORS, plane
 
 if TYPE_CHECKING:
+    from elmokit.cli.demo import Guess
     from elmokit.lexicon.predictions import Substitutes
     from elmokit.text.brackets import BracketedWord
 
@@ -20,28 +21,23 @@ NAMES = ("the same meaning", "another meaning")
 SHADES = ("#333", "#bbb")
 
 
-def draw(shown: Shown) -> str:
-    """The whole page."""
+def draw(uses: Iterable[Uses], guesses: "Iterable[Guess]", points: Mapping[int, float]) -> str:
+    """The whole page; `points` are held-out perplexities by step."""
     return Template(PAGE.read_text(encoding="utf-8")).substitute(
-        words="\n".join(map(word_section, shown.uses)),
-        guesses="\n".join(guess_section(*guess) for guess in shown.guesses),
-        curve=_figure(curve_plot(shown.curve), "steps of training, perplexity on a logarithmic scale"),
+        words="\n".join(map(word_section, uses)),
+        guesses="\n".join(guess_section(*guess) for guess in guesses),
+        curve=_figure(curve_plot(points), "steps of training, perplexity on a logarithmic scale"),
     )
 
 
 def word_section(uses: Uses) -> str:
     """The two plots of a word, and its sentences."""
-    senses = sorted(set(uses.senses.tolist()))
-    lists = (f'<ol style="border-color: {COLORS[sense]}">{"".join(_sentences(uses, sense))}</ol>' for sense in senses)
+    lists = {sense: f'<ol style="border-color: {COLORS[sense]}">' for sense in sorted(set(uses.senses.tolist()))}
+    for use, sense in zip(uses.sentences, uses.senses.tolist(), strict=True):
+        before, word, after = map(escape, use.context.around(use.position))
+        lists[sense] += f"<li>{before}<b>{word}</b>{after}</li>"
     plots = _figure(cosine_plot(uses), "mean cosine of two uses") + _figure(scatter_plot(uses), "each use, top layer")
-    return f'<h3>{escape(uses.word)}</h3>\n<div class="word">{plots}{"".join(lists)}</div>'
-
-
-def _sentences(uses: Uses, sense: int) -> Iterable[str]:
-    for use, number in zip(uses.sentences, uses.senses, strict=True):
-        if number == sense:
-            before, word, after = use.context.around(use.position)
-            yield f"<li>{escape(before)}<b>{escape(word)}</b>{escape(after)}</li>"
+    return f'<h3>{escape(uses.word)}</h3>\n<div class="word">{plots}{"</ol>".join(lists.values())}</ol></div>'
 
 
 def cosine_plot(uses: Uses) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -10,9 +10,6 @@ from elmokit.cli.options import TEXTS, Bracketed, Count, Json, StudyOptions
 from elmokit.cli.output import plain, print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from elmokit.elmo import Elmo
 
 index = App(name="index", help="Search a large corpus by meaning: build an index of all its words once, then ask it.")
 
@@ -41,13 +38,11 @@ def build(
     elmo, tokenizer = options.load()
     path = Path(options.model).expanduser().resolve()
     model = identify(elmo, str(path) if path.exists() else options.model)
-    name = options.tokenizer or elmo.config.tokenizer
-    text = options.open(corpus, tokenizer)
+    text, name = options.open(corpus, tokenizer), options.tokenizer or elmo.config.tokenizer
     try:
         with watched(text.name) as progress:
-            found = build_index(
-                text, elmo, output, layers=options.layers, model=model, tokenizer=name, progress=progress
-            )
+            reading: dict[str, Any] = {"layers": options.layers, "model": model, "tokenizer": name}
+            found = build_index(text, elmo, output, progress=progress, **reading)
     except KeyboardInterrupt:
         print(f"{output}: what is committed is kept; the same command goes on with it", file=sys.stderr)
         raise
@@ -84,6 +79,7 @@ def search(
     model
         Where the model is that built the index, if it moved since.
     """
+    from elmokit.elmo import load
     from elmokit.lexicon.index import identify, open_index, read_manifest
     from elmokit.text.brackets import read_brackets
     from elmokit.text.tokenizers import get_tokenizer
@@ -91,19 +87,13 @@ def search(
     reading = read_manifest(folder).reading
     query = read_brackets(sentence, get_tokenizer(reading.tokenizer))
     name = model or reading.model.name
-    elmo = _load(name, folder)
+    try:
+        elmo = load(name)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}. {folder} needs the model it was built by: --model says where it is") from None
     found = open_index(folder, model=identify(elmo, name)).search_word(query, elmo, k=k, token=token, document=document)
     if json:
         print_json([{"cosine": near.cosine} | plain(near.occurrence) for near in found])
         return
     for near in found:
         print(f"{near.cosine:.3f}  {shown(near.occurrence)}  ({near.occurrence.context.document})")
-
-
-def _load(name: str, folder: Path) -> "Elmo":
-    from elmokit.elmo import load
-
-    try:
-        return load(name)
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}. {folder} needs the model it was built by: --model says where it is") from None

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 TEXTS = "Text (.txt, .jsonl, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
 Bracketed = Annotated[
-    str,
-    Parameter(name="SENTENCE", allow_leading_hyphen=True, help="A sentence with a word in brackets, [ ] or 【 】."),
+    str, Parameter(name="SENTENCE", allow_leading_hyphen=True, help="A sentence with a word in brackets, [ ] or 【 】.")
 ]
 Count = Annotated[int, Parameter(name=["-k", "--count"], help="How many are shown, the best first.")]
 Json = Annotated[bool, Parameter(negative="", help="Print JSON.")]
@@ -49,7 +48,6 @@ class TextOptions:
 
     @property
     def meaning(self) -> Lines:
-        """What a line is."""
         return "sentences" if self.split is False else self.lines
 
 
@@ -83,11 +81,9 @@ class StudyOptions(ModelOptions, TextOptions):
 
     @property
     def layers(self) -> "Layers":
-        """The layer as `embed` takes it."""
         return int(self.layer) if self.layer.isdecimal() else self.layer  # type: ignore[return-value]
 
     def open(self, paths: Sequence[Path], tokenizer: "Tokenizer") -> "TextCorpus":
-        """The corpus in files and folders."""
         from elmokit.text.corpus import open_corpus
 
         return open_corpus(paths, tokenizer, lines=self.meaning)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -11,9 +11,6 @@ from elmokit.cli.options import TEXTS, Bracketed, CorpusOptions, Count, ModelOpt
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings
-
-if TYPE_CHECKING:
-    from elmokit.lexicon.neighbors import NearOccurrence, Neighbor
 
 
 @Parameter(name="*")
@@ -52,13 +49,15 @@ def neighbors(
     """
     from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
     from elmokit.lexicon.occurrences import type_vectors
+    from elmokit.static.files import read_vectors
     from elmokit.text.brackets import has_brackets, read_brackets
 
     elmo, tokenizer = options.load()
     corpus, layers = options.open(options.corpus, tokenizer), options.layers
     word = read_brackets(query, tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
-    beside = _static_neighbors(static, word.word if word else query, k)
-    near: Sequence[Neighbor | NearOccurrence]
+    alone, vectors = word.word if word else query, read_vectors(static) if static else None
+    beside = word_neighbors(alone, vectors, k=k) if vectors is not None and alone in vectors.words else []
+    near: Sequence[Any]
     with watched(corpus.name) as progress:
         if word:
             near = context_neighbors(word, corpus, elmo, k=k, any_word=any_word, layers=layers, progress=progress)
@@ -111,9 +110,8 @@ def senses(
     corpus = options.open(options.corpus, tokenizer)
     embedder = Surroundings(elmo) if by == "around" else elmo
     with watched(corpus.name) as progress:
-        found = find_senses(
-            word, corpus, embedder, settings=settings, layers=options.layers, limit=limit, seed=seed, progress=progress
-        )
+        reading: dict[str, Any] = {"layers": options.layers, "limit": limit, "seed": seed, "progress": progress}
+        found = find_senses(word, corpus, embedder, settings=settings, **reading)
     for path in plot or []:
         write_plot(path, found)
     if options.json:
@@ -199,9 +197,8 @@ def shift(
     elmo, tokenizer = options.load()
     early, late = (options.open([path], tokenizer) for path in (first, second))
     with watched(f"{early.name} and {late.name}") as progress:
-        changes = find_shift(
-            early, late, elmo, words=words or (), settings=settings, layers=options.layers, seed=seed, progress=progress
-        )
+        reading: dict[str, Any] = {"layers": options.layers, "seed": seed, "progress": progress}
+        changes = find_shift(early, late, elmo, words=words or (), settings=settings, **reading)
     if options.json:
         print_json(changes)
         return
@@ -211,15 +208,3 @@ def shift(
         for corpus, side in zip((first, second), change.examples, strict=True):
             for example in side:
                 print(f"              {corpus.name}: {shown(example)}")
-
-
-def _static_neighbors(path: Path | None, word: str, k: int) -> "list[Neighbor]":
-    """The neighbours by a file of static vectors; none where it lacks the word."""
-    if path is None:
-        return []
-
-    from elmokit.lexicon.neighbors import word_neighbors
-    from elmokit.static.files import read_vectors
-
-    vectors = read_vectors(path)
-    return word_neighbors(word, vectors, k=k) if word in vectors.words else []

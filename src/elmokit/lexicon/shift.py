@@ -106,8 +106,7 @@ def prototype_distance(first: Sums, second: Sums) -> NDArray[np.float64]:
 
 def _shared_words(surveys: Sequence[Survey], settings: ShiftSettings) -> list[str]:
     """The words that are frequent in both corpora, by the count in that where they are rarer."""
-    frequent = surveys[0].frequent(settings.min_count)
-    rarer = {word: min(known.counts[word] for known in surveys) for word in frequent}
+    rarer = {word: min(known.counts[word] for known in surveys) for word in surveys[0].frequent(settings.min_count)}
     shared = [word for word, count in rarer.items() if count >= settings.min_count]
     if not shared:
         raise DataError(f"no word occurs {settings.min_count} times in both corpora: lower the minimum count")

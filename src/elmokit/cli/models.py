@@ -1,0 +1,81 @@
+"""`elmokit info` and `convert`: what a model is, and the same in another format."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from elmokit.config import CharacterConfig
+
+
+def info(model: str, /) -> None:
+    """Describe a model: architecture, parameters, vocabulary, format.
+
+    Example: elmokit info MODEL
+
+    Parameters
+    ----------
+    model
+        A model's folder, file or address.
+    """
+    from elmokit.checkpoints import read_checkpoint
+    from elmokit.hub import local_path
+
+    checkpoint = read_checkpoint(local_path(model))
+    config, vocabulary = checkpoint.config, checkpoint.vocabulary
+    projection = f" → {config.projection}" if config.projected else ""
+    facts = {
+        "format": checkpoint.source,
+        "parameters": f"{sum(weight.numel() for weight in checkpoint.weights.values()):,}",
+        "vectors": f"{config.layers + 1} layers of width {config.width}",
+        "recurrent": f"{config.layers} × {config.cell.upper()} {config.hidden}{projection}, each direction",
+        "residual": "yes" if config.residual else "no",
+        "clips": f"cell {config.cell_clip or 'none'}, projection {config.projection_clip or 'none'}",
+        "characters": _characters(config.characters) if config.characters else "not read",
+        "words": f"vectors of width {config.words.dim}" if config.words else "not read",
+        "vocabulary": "none" if vocabulary is None else f"{len(vocabulary):,} words",
+        "tokenizer": config.tokenizer,
+    }
+    for name, value in facts.items():
+        print(f"{name:<{max(map(len, facts))}}  {value}")
+
+
+def _characters(config: "CharacterConfig") -> str:
+    alphabet = "UTF-8 bytes" if config.alphabet == "bytes" else f"{len(config.characters):,} Unicode characters"
+    filters = " ".join(f"{width}×{count}" for width, count in config.filters)
+    read = f"{alphabet}, up to {config.max_characters} a word, width {config.dim}"
+    return f"{read}; filters {filters} ({config.activation}); highways {config.highways}"
+
+
+def convert(
+    source: Annotated[str, Parameter(name="SRC")],
+    target: Annotated[Path, Parameter(name="DST")],
+    /,
+    *,
+    to: Literal["native", "allenai"] = "native",
+    half: Annotated[bool, Parameter(negative="")] = False,
+    overwrite: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Write a model in another format.
+
+    Example: elmokit convert weights.hdf5 my-elmo --half
+
+    Parameters
+    ----------
+    source
+        A model's folder, file or address, in any supported format.
+    target
+        The folder to make.
+    to
+        native (config.json, model.safetensors) or allenai (options.json, weights.hdf5).
+    half
+        Store 16-bit numbers: half the size, nearly the same vectors; native alone.
+    overwrite
+        Replace a model that is there already.
+    """
+    from elmokit.checkpoints import read_checkpoint, write_checkpoint
+    from elmokit.hub import local_path
+
+    write_checkpoint(read_checkpoint(local_path(source)), target, to=to, half=half, overwrite=overwrite)
+    print(f"{target}: written in {to} format")
