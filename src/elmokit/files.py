@@ -165,6 +165,16 @@ def read_json(path: Path, kind: type[T], *, missing: str) -> T:
         raise CheckpointError(f"{path}: damaged, or of another version of elmokit: {error}") from None
 
 
+def read_description(path: Path, kind: type[T], *, what: str) -> T:
+    """What a JSON file says of a model; `what` it should be is named where it is something else."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.ValidationError as error:
+        raise CheckpointError(f"{path}: not {what}: {error}") from None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
+
+
 def check_same_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with a run whose settings, plain JSON values, are not what they were."""
     was, given = _flat(before), _flat(now)

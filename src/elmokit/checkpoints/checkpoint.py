@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import msgspec
 from torch import Tensor
 
 from elmokit.config import ModelConfig
@@ -54,16 +53,6 @@ class WritableFormat(Format, Protocol):
 
     def write(self, checkpoint: Checkpoint, folder: Path, /, *, half: bool) -> None:
         """Write the model's files into an empty folder."""
-
-
-def read_description(path: Path, kind: type[T], *, what: str) -> T:
-    """What a JSON file says of a model; `what` it should be is named where it is something else."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except msgspec.ValidationError as error:
-        raise CheckpointError(f"{path}: not {what}: {error}") from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path}: cannot be read as JSON: {error}") from None
 
 
 def vocabulary_in(folder: Path, config: ModelConfig) -> Vocabulary | None:

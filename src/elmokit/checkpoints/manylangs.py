@@ -9,11 +9,12 @@ import msgspec
 from torch import Tensor
 
 import elmokit.checkpoints.tables as tables
-from elmokit.checkpoints.checkpoint import Checkpoint, read_description
+from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.options import CNN_NAMES, SHARED
 from elmokit.checkpoints.torch_files import as_float, read_state
 from elmokit.config import CharacterConfig, Filters, ModelConfig, WordConfig
 from elmokit.errors import CheckpointError, ConfigError
+from elmokit.files import read_description
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary
 
 NAME = "manylangs"

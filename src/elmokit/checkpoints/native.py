@@ -8,11 +8,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, read_description, vocabulary_in
+from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, vocabulary_in
 from elmokit.checkpoints.tables import check_shapes, weight_shapes
 from elmokit.config import config_from_dict, config_to_dict
 from elmokit.errors import CheckpointError, ConfigError
-from elmokit.files import as_json
+from elmokit.files import as_json, read_description
 from elmokit.text.vocabulary import write_vocabulary
 
 NAME = "native"

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from elmokit.checkpoints.checkpoint import read_description
 from elmokit.config import CharacterConfig, Filters, ModelConfig, SoftmaxConfig, WordConfig
 from elmokit.errors import CheckpointError, ConfigError
+from elmokit.files import read_description
 
 OPTIONS = "options.json"
 SHARED = ("filters", "max_characters", "highways", "activation")  # of a character CNN, here and in our config
