@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
@@ -258,6 +259,8 @@ def _join_processes() -> tuple[int, int]:
     if world == 1:
         return 0, 1
     if not dist.is_initialized():
+        # Imported later, its functions would keep the group as their default, with gloo's threads, to the very end.
+        import_module("torch.distributed.nn")
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return dist.get_rank(), world
 
