@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -66,15 +67,9 @@ def decode(content: bytes, place: Place, encoding: str = "utf-8") -> str:
 
 def blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines between those that are blank, be there a tab in them or nothing."""
-    block: list[Line] = []
-    for line in lines:
-        if line.text.strip():
-            block.append(line)
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    for is_block, block in groupby(lines, key=lambda line: bool(line.text.strip())):
+        if is_block:
+            yield list(block)
 
 
 def fields(line: Line) -> list[str]:
