@@ -13,7 +13,7 @@ import msgspec
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Answer, LabelledPair, LabelledSpan, LabelledText, Place, Question
-from elmokit.tasks.readers.lines import Line, decode, expecting, open_unpacked, read_bytes, read_lines, unescape
+from elmokit.tasks.readers.lines import Line, decode, expecting, read_bytes, read_lines, unescape
 from elmokit.text.documents import ending
 
 LABELS = ("label", "labels", "gold_label", "class", "category")
@@ -218,8 +218,7 @@ class _File(msgspec.Struct):
 @expecting("questions in the JSON of SQuAD 1.1")
 def read_questions(path: Path) -> Iterator[Question]:
     """SQuAD 1.1: the questions, each with its context; every answer is checked to stand where it is said to."""
-    with open_unpacked(path) as file:
-        content = read_bytes(file, path, LARGEST)
+    content = next(read_bytes(path, LARGEST), b"")
     if len(content) == LARGEST:
         raise DataError(f"{path}: larger than {LARGEST >> 30} GB: divide it into several files")
     text = decode(content, Place(str(path), 1), "utf-8-sig")
