@@ -31,8 +31,8 @@ import torch
 import elmokit
 from elmokit.static.embedders import StaticVectors
 from elmokit.tasks import train, wsd
+from elmokit.tasks.loop import REPORT
 from elmokit.tasks.readers import read_inventory
-from elmokit.tasks.report import REPORT
 
 TRIALS = "trials.jsonl"
 

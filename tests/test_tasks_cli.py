@@ -13,7 +13,7 @@ from test_tasks_fit import Told, static_vectors
 
 import elmokit.tasks
 from elmokit.cli import progress
-from elmokit.cli.task import _interrupted, task
+from elmokit.cli.task import task, train
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.static.embedders import StaticVectors
 from elmokit.tasks.wsd import SenseCentroids
@@ -67,14 +67,19 @@ def test_train_says_how_it_goes(files, model_folder, tmp_path, capsys):
     assert json.loads((tmp_path / "films" / "report.json").read_text())["train_examples"] == 4
 
 
-def test_who_interrupts_is_told_how_to_go_on(tmp_path, capsys):
+def test_who_interrupts_is_told_how_to_go_on(tmp_path, capsys, monkeypatch):
     """If there is something to go on with: not while data is read, nor from senses, which have no epochs."""
-    with pytest.raises(KeyboardInterrupt), _interrupted(tmp_path):
+
+    def interrupt(*_, **options):
         raise KeyboardInterrupt
-    assert capsys.readouterr().err == ""
+
+    monkeypatch.setattr(elmokit.tasks, "train", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train("tagging", train=tmp_path, dev=tmp_path, output=tmp_path)
+    assert "--resume" not in capsys.readouterr().err
     (tmp_path / "task.json").touch()
-    with pytest.raises(KeyboardInterrupt), _interrupted(tmp_path):
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        train("tagging", train=tmp_path, dev=tmp_path, output=tmp_path)
     assert "--resume goes on from there" in capsys.readouterr().err
 
 

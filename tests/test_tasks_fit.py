@@ -21,7 +21,7 @@ from elmokit.tasks.classify import Settings as ClassifySettings
 from elmokit.tasks.encoder import Encoder, masked_softmax, max_mean
 from elmokit.tasks.examples import Answer
 from elmokit.tasks.inputs import InputLayer, open_cache
-from elmokit.tasks.report import write_plots
+from elmokit.tasks.loop import write_plots
 from elmokit.tasks.tagging import Settings
 
 TOKENS = [tuple(sentence) for sentence in SENTENCES]
@@ -490,9 +490,9 @@ class TestFolders:
         [
             [],
             [".lock"],
-            [".lock", ".77.partial.task.json"],
+            [".lock", ".99999999.partial.task.json"],
             [".lock", ".partial/embedders/0.safetensors"],  # of an earlier version
-            [".lock", ".embedders.77.partial/0.safetensors"],
+            [".lock", ".embedders.99999999.partial/0.safetensors"],
             [".lock", "embedders/0.safetensors"],
         ],
     )
@@ -518,8 +518,8 @@ class TestFolders:
     def test_a_run_killed_before_its_first_epoch_goes_on(self, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path / "task", progress=StopsAfter(0))
-        (tmp_path / "task" / ".lock").write_text("process 77 on a machine that is gone")
-        (tmp_path / "task" / ".77.partial.training.pt").write_text("half")
+        (tmp_path / "task" / ".lock").write_text("process 99999999 on a machine that is gone")
+        (tmp_path / "task" / ".99999999.partial.training.pt").write_text("half")
         train(tmp_path / "task", resume=True)
         train(tmp_path / "whole")
         assert not list((tmp_path / "task").glob(".*"))

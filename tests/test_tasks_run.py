@@ -12,8 +12,7 @@ from test_tasks_fit import PLAIN, Told, report, static_vectors, train
 
 from elmokit.errors import CheckpointError, ConfigError
 from elmokit.tasks import TASKS, FitOptions, FitSettings, InputSettings, fit
-from elmokit.tasks.loop import batches
-from elmokit.tasks.report import EpochReport, best_of, stalls
+from elmokit.tasks.loop import EpochReport, batches, best_of, stalls
 from elmokit.tasks.tagging import Settings
 from elmokit.tasks.task import Item
 from elmokit.tasks.training import get_task

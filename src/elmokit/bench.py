@@ -30,19 +30,18 @@ Precision = Literal["fp32", "int8"]
 SIZES = {"small": (1024, 128, 1), "medium": (2048, 256, 1), "original": (4096, 512, 2)}  # D, P, highways
 LATENCY_TOKENS = LATENCY_SENTENCES = 20
 GEMM_ROWS, LSTM_STEPS, REPEATS = 256, 8, 3
-
-
 HEADER = (
     "| model | who | tokens/s | words known | one 20-token sentence | 95% within | peak memory | LSTM / GEMM |\n"
     "|---|---|---|---|---|---|---|---|"
 )
 Sentences = list[list[str]]
+Seconds = tuple[float, float, list[float]]
 
 
 class Figures(NamedTuple):
     """What was measured of a model: each round as `run_round` gives it, and what need be measured only once."""
 
-    rounds: list[tuple[float, float, list[float]]]
+    rounds: list[Seconds]
     megabytes: float
     lstm_share: float
 
@@ -109,9 +108,7 @@ def ready(model: str, precision: Precision) -> Elmo:
     return elmo
 
 
-def run_round(
-    model: str, precision: Precision, together: Sentences, alone: Sentences
-) -> tuple[float, float, list[float]]:
+def run_round(model: str, precision: Precision, together: Sentences, alone: Sentences) -> Seconds:
     """Seconds for all sentences, for all of them again, and for each one alone; no word is known before."""
     elmo = ready(model, precision)
     elmo.engine.prepared.cache.clear()

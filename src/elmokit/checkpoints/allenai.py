@@ -112,10 +112,8 @@ def _options_of(weights: Path) -> Path:
 
 def _weights_of(options: Path) -> Path:
     stem = options.name.removesuffix(OPTIONS) + "weights"
-    for ending in HDF5_ENDINGS:
-        if (weights := options.with_name(stem + ending)).exists():
-            return weights
-    return _weights_in(options.parent)
+    found = (options.with_name(stem + ending) for ending in HDF5_ENDINGS)
+    return next((weights for weights in found if weights.exists()), None) or _weights_in(options.parent)
 
 
 def _weights_in(folder: Path) -> Path:

@@ -141,7 +141,6 @@ class TensorBundle:
             raise CheckpointError(f"{index}: written on a big-endian machine, which is not read")
 
     def read(self, name: str, entry: Entry) -> Tensor:
-        """A tensor in single precision."""
         if entry.dtype not in DTYPES:
             raise CheckpointError(f"{self.index}: '{name}' holds type {entry.dtype}, expected floating-point numbers")
         if entry.sliced:

@@ -168,7 +168,6 @@ def joined(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def _regated(weight: Tensor, before: str, after: str, dim: int = 0) -> Tensor:
-    """The gates in another order."""
     parts = dict(zip(before, weight.chunk(4, dim), strict=True))
     return joined([parts[gate] for gate in after], dim)
 

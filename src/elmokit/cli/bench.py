@@ -44,8 +44,8 @@ def bench(
     from elmokit.bench import HEADER, make_workload, measure, write_random_model
     from elmokit.cli.progress import watched
 
-    together, alone = make_workload(text, sentences)
-    tokens = sum(map(len, together))
+    workload = make_workload(text, sentences)
+    tokens = sum(map(len, workload[0]))
     print(f"{sentences} sentences, {tokens:,} tokens, {threads} threads, best of {rounds}\n\n{HEADER}")
     with TemporaryDirectory() as folder, watched("bench") as progress:
         for name in [str(model)] if model else sizes or ["small"]:
@@ -53,7 +53,5 @@ def bench(
             if not model:
                 write_random_model(name, path)
             for precision in precisions or ["fp32", "int8"]:
-                figures = measure(
-                    str(path), precision, together, alone, rounds=rounds, threads=threads, progress=progress
-                )
+                figures = measure(str(path), precision, *workload, rounds=rounds, threads=threads, progress=progress)
                 print(figures.row(name, f"elmokit {precision}", tokens))

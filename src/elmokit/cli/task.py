@@ -3,7 +3,6 @@
 import json as json_format
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 FLAT = Parameter(name="*")
 Folder = Annotated[Path, Parameter(name="DIR", help="The folder of the trained task.")]
+Data = Annotated[Path, Parameter(name="FILE", help="The labelled data.")]
 Flag = Annotated[bool, Parameter(negative="")]
 task = App(name="task", help="Learn from labelled data, on top of any vectors, and answer: tags, classes and more.")
 
@@ -131,49 +131,35 @@ def train(
         A setting of the task: hidden=300, column=xpos. May be repeated.
     """
     from elmokit.tasks import train as train_task
-    from elmokit.tasks.report import write_plots
+    from elmokit.tasks.loop import write_plots
 
     options = {key: value for key, value in vars(run).items() if value is not None and value is not False}
     options |= {**inputs.given, **training.given, "settings": set_values({}, set_, example="hidden=300")}
-    with watched(str(train)) as progress, _interrupted(output):
-        train_task(name, train=train, dev=dev, folder=output, embedders=vectors.load(), progress=progress, **options)
-        if reported := (output / "report.json").exists():  # senses have no epochs to report
-            try:
-                write_plots(output)
-            except MissingExtraError as error:
-                progress.message(str(error))
-    print(f"{output}: trained{'; report.json tells how' if reported else ''}")
-
-
-@contextmanager
-def _interrupted(output: Path) -> Iterator[None]:
-    """Say after Ctrl-C how to go on, if there is something to go on with."""
     try:
-        yield
+        with watched(str(train)) as progress:
+            embedders = vectors.load()
+            train_task(name, train=train, dev=dev, folder=output, embedders=embedders, progress=progress, **options)
+            if reported := (output / "report.json").exists():  # senses have no epochs to report
+                try:
+                    write_plots(output)
+                except MissingExtraError as error:
+                    progress.message(str(error))
     except KeyboardInterrupt:
         if (output / "task.json").exists():
             message = f"{output} holds all whole epochs: the same command with --resume goes on from there"
             print(message, file=sys.stderr)
         raise
+    print(f"{output}: trained{'; report.json tells how' if reported else ''}")
 
 
 @task.command
-def evaluate(
-    folder: Folder,
-    data: Annotated[Path, Parameter(name="FILE")],
-    /,
-    *,
-    vectors: Vectors = Vectors(),
-    json: Flag = False,
-) -> None:
+def evaluate(folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), json: Flag = False) -> None:
     """Measure a trained task on labelled data.
 
     Example: elmokit task evaluate ner test.conll
 
     Parameters
     ----------
-    data
-        The labelled data.
     json
         Print JSON.
     """

@@ -29,7 +29,6 @@ class Settings(EncoderSettings):
     fine: bool = False
     """Keep TREC's fine classes, ABBR:exp; else the coarse ones, ABBR."""
     hidden: int = 300
-    """Width of the BiLSTM in each direction."""
     phrases: bool = False
     """Learn from every phrase of PTB trees, not from whole sentences alone; what is measured are sentences."""
     attention: bool = False
@@ -87,10 +86,8 @@ def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Sc
 
 def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> LabelledText:
     """A text as it is, or its tokens."""
-    text = values.get("text")
-    return LabelledText(
-        text if isinstance(text, str) and "tokens" not in values else parse_tokens(values, tokenize), ""
-    )
+    given = values.get("text") if "tokens" not in values else None
+    return LabelledText(given if isinstance(given, str) else parse_tokens(values, tokenize), "")
 
 
 TASK = Task(

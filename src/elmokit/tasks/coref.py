@@ -36,7 +36,6 @@ class Settings(EncoderSettings):
     """How mentions are learned."""
 
     hidden: int = 150
-    """Width of the BiLSTM in each direction."""
     dropout: float = 0.3
     """Share of the values of every hidden layer that are dropped in training."""
     scorer: int = 150
@@ -265,7 +264,6 @@ class Model(nn.Module):
         return loss + lost / len(ranking.spans)
 
     def predict(self, inputs: Inputs, items: Sequence[Item]) -> list[CoreferenceDocument]:
-        """The documents with the clusters of their mentions."""
         found = (() if ranking is None else self._clusters(ranking) for ranking in self.rankings(inputs, items))
         return [replace(item.example, clusters=clusters) for item, clusters in zip(items, found, strict=True)]
 

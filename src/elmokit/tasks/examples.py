@@ -21,7 +21,6 @@ class Place(NamedTuple):
         return ", ".join(filter(None, (self.path, f"line {self.line}", self.item)))
 
     def error(self, what: str) -> DataError:
-        """What is wrong here, to be raised."""
         return DataError(f"{self}: {what}")
 
 

@@ -221,11 +221,7 @@ class InputLayer(nn.Module):
         return {number: source for number, source in frozen.items() if source.embedder.layer_count > 1}
 
     def mix_reports(self) -> list[MixReport]:
-        """What the mixes have learned so far."""
-        return [
-            MixReport(number, place, mix.layer_weights().tolist(), mix.gamma.item())
-            for number, place, mix in self._mixes()
-        ]
+        return [MixReport(n, place, mix.layer_weights().tolist(), mix.gamma.item()) for n, place, mix in self._mixes()]
 
     def _mixes(self) -> Iterator[tuple[int, str, Any]]:
         for number, source in enumerate(self.sources):

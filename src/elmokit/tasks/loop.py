@@ -1,5 +1,6 @@
-"""The epochs of training a task, from which it can go on after any of them to the same end."""
+"""The epochs of training a task, from which it can go on after any of them to the same end; and how it went, drawn."""
 
+import io
 import math
 import random
 import time
@@ -15,21 +16,76 @@ from safetensors.torch import save
 from torch import nn
 
 from elmokit.embedder import Embedder
-from elmokit.errors import ElmoError
-from elmokit.files import as_json, check_same_settings, read_state, replace_file, write_state
+from elmokit.errors import ElmoError, MissingExtraError
+from elmokit.files import as_json, check_same_settings, read_json, read_state, replace_file, write_state
 from elmokit.model.threads import keep_freed_memory
 from elmokit.progress import Progress
-from elmokit.tasks.inputs import open_cache
+from elmokit.tasks.inputs import MixReport, open_cache
 from elmokit.tasks.predictor import WEIGHTS, EmbedderId, Network
-from elmokit.tasks.report import REPORT, EpochReport, TrainingReport, best_of, stalls
-from elmokit.tasks.task import FitOptions, FitSettings, Item, Task, Tokens, shown
+from elmokit.tasks.task import FitOptions, FitSettings, Item, Scores, Task, Tokens, shown
 
 Items = Sequence[Sequence[Item]]
 """To learn from, and to measure on."""
 CACHE = "cache"
-STATE = "training.pt"
+STATE, REPORT = "training.pt", "report.json"
+CURVE, LAYER_WEIGHTS = "learning-curve.png", "layer-weights.png"
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 LOWEST_RATE = 1 / 16  # of the first
 FREE = ("epochs", "patience")  # settings that may change when a run goes on
+
+
+class EpochReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass over the training data."""
+
+    number: int
+    loss: float
+    """The mean over batches."""
+    rate: float
+    """Of learning."""
+    scores: Scores
+    """On the dev data; the first is the one that counts."""
+    mixes: list[MixReport]
+    seconds: float
+
+    @property
+    def score(self) -> float:
+        return next(iter(self.scores.values()))
+
+
+class TrainingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a training run that is worth keeping."""
+
+    training: FitSettings
+    train_examples: int
+    dev_examples: int
+    sample: float
+    """The share of the training data that was learned from."""
+    parameters: int
+    """Those that may learn."""
+    embedders: list[str]
+    """Their names; mixes tell them by number."""
+    epochs: list[EpochReport]
+    best: int
+    """The number of the epoch whose weights are kept."""
+    seconds: float
+
+
+def best_of(epochs: list[EpochReport]) -> EpochReport:
+    """The first epoch with the highest score; the last one while all score 0."""
+    best = max(epochs, key=lambda epoch: epoch.score)
+    return best if best.score > 0 else epochs[-1]
+
+
+def stalls(epochs: list[EpochReport]) -> int:
+    """How many times two epochs in a row brought no new best score."""
+    best, waited, count = 0.0, 0, 0
+    for epoch in epochs:
+        if epoch.score > best or not best:
+            best, waited = epoch.score, 0
+            continue
+        waited += 1
+        count += waited % 2 == 0
+    return count
 
 
 class TaskTraining:
@@ -42,7 +98,12 @@ class TaskTraining:
         self.train, self.dev = items
         self.options, self.progress = options, progress
         self.settings = options.training or task.training_from({})
-        self.optimizer = _optimizer(network, self.settings)
+        stages, tuning = network.inputs.stages(), network.inputs.settings  # of a model that learns itself
+        theirs = {id(weight) for stage in stages for weight in stage}
+        own = [weight for weight in network.parameters() if weight.requires_grad and id(weight) not in theirs]
+        rates = [tuning.tuned_rate * tuning.lower_rate**depth for depth in range(len(stages))]  # the lower, the smaller
+        groups = [{"params": stage, "lr": rate} for stage, rate in zip(stages, rates, strict=True)]
+        self.optimizer = torch.optim.Adam([{"params": own, "lr": self.settings.learning_rate}, *groups])
         self.rates = [group["lr"] for group in self.optimizer.param_groups]
         self.epochs: list[EpochReport] = []
 
@@ -164,16 +225,6 @@ class TaskTraining:
         return {"data": hashed.hexdigest(), "sample": self.options.sample, "training": training}
 
 
-def _optimizer(network: Network, settings: FitSettings) -> torch.optim.Adam:
-    """Adam; of a model that learns itself every layer has a rate of its own, smaller the lower it is."""
-    stages, tuning = network.inputs.stages(), network.inputs.settings
-    theirs = {id(weight) for stage in stages for weight in stage}
-    own = [weight for weight in network.parameters() if weight.requires_grad and id(weight) not in theirs]
-    rates = [tuning.tuned_rate * tuning.lower_rate**depth for depth in range(len(stages))]
-    groups = [{"params": stage, "lr": rate} for stage, rate in zip(stages, rates, strict=True)]
-    return torch.optim.Adam([{"params": own, "lr": settings.learning_rate}, *groups])
-
-
 def batches(items: Sequence[Item], settings: FitSettings, shuffle: random.Random) -> list[list[Item]]:
     """Items of like length together, drawn and ordered anew."""
     found: list[list[Item]] = []
@@ -195,3 +246,44 @@ def _fingerprint(embedder: Embedder, sentences: Sequence[Tokens], most: int = 8)
     for layers in embedder.embed(list(dict.fromkeys(sentences))[:most], layers="all"):
         hashed.update(layers.tobytes())
     return hashed.hexdigest()
+
+
+def write_plots(folder: Path) -> None:
+    """Draw the learning curve and the layers' weights from the report in a task's folder."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError('pictures of a run need matplotlib: pip install "elmokit[plots]"') from None
+    report = read_json(folder / REPORT, TrainingReport, missing="there is no finished run to draw")
+    for name, draw in ((CURVE, _draw_curve), (LAYER_WEIGHTS, _draw_weights)):
+        if name == CURVE or report.epochs[report.best - 1].mixes:
+            figure = Figure(figsize=(6, 4), dpi=150, layout="constrained")
+            draw(figure.add_subplot(), report)
+            figure.savefig(picture := io.BytesIO(), format="png")
+            replace_file(folder / name, picture.getvalue())
+
+
+def _draw_curve(axes: Any, report: TrainingReport) -> None:
+    numbers = [epoch.number for epoch in report.epochs]
+    for name, color in zip(report.epochs[0].scores, COLORS, strict=False):
+        axes.plot(numbers, [epoch.scores[name] for epoch in report.epochs], color=color, label=f"dev {name}")
+    axes.axvline(report.best, color="#999999", linestyle=":", label="kept")
+    axes.set(xlabel="epoch", ylabel="score")
+    losses = axes.twinx()
+    losses.plot(numbers, [epoch.loss for epoch in report.epochs], color="#999999", label="training loss")
+    losses.set(ylabel="loss")
+    axes.legend(handles=[*axes.lines, *losses.lines], frameon=False)
+
+
+def _draw_weights(axes: Any, report: TrainingReport) -> None:
+    mixes = report.epochs[report.best - 1].mixes
+    width = 0.8 / len(mixes)
+    for number, mix in enumerate(mixes):
+        left = [layer + number * width for layer in range(len(mix.weights))]
+        name = Path(report.embedders[mix.embedder]).name.replace("$", r"\$")
+        label = f"{name}, {mix.place}, γ = {mix.gamma:.2f}"
+        axes.bar(left, mix.weights, width, align="edge", color=COLORS[number % len(COLORS)], label=label)
+    layers = max(len(mix.weights) for mix in mixes)
+    axes.set(xlabel="layer", ylabel="weight", xticks=[layer + 0.4 for layer in range(layers)])
+    axes.set_xticklabels(range(layers))
+    axes.legend(frameon=False)

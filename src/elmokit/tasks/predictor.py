@@ -9,7 +9,7 @@
 | report.json, *.png | how training went |
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -36,6 +36,7 @@ from elmokit.text.tokenizers import get_tokenizer
 
 CONFIG, WEIGHTS, COPIES = "task.json", "task.safetensors", "embedders"
 ANSWER_TOKENS = 4096  # answered at a time
+STATIC: Mapping[str, type[StaticVectors | OneHot]] = {"static": StaticVectors, "one-hot": OneHot}
 CHUNK = 256  # examples of a stream that are answered together, at most
 
 
@@ -184,13 +185,6 @@ def write_copies(folder: Path, known: Sequence[EmbedderId], embedders: Sequence[
     return tuple(msgspec.structs.replace(one, bundled=f"{COPIES}/{name}") for one, name in pairs)
 
 
-LOADERS: Mapping[str, Callable[[str | Path, EmbedderId], Embedder]] = {
-    "elmo": lambda path, _: elmokit.load(path),
-    "static": lambda path, known: StaticVectors.load(path, lower_case=known.lower_case),
-    "one-hot": lambda path, known: OneHot.load(path, lower_case=known.lower_case),
-}
-
-
 def fetch(folder: Path, known: Sequence[EmbedderId], given: Sequence[Embedder] | None) -> Sequence[Embedder]:
     """The embedders of a trained task: those given, or else from their copies or where they were; refuse any other."""
     embedders = [_fetch(folder, one) for one in known] if given is None else given
@@ -207,13 +201,15 @@ def fetch(folder: Path, known: Sequence[EmbedderId], given: Sequence[Embedder] |
 
 
 def _fetch(folder: Path, known: EmbedderId) -> Embedder:
-    if known.kind not in LOADERS:
+    if known.kind not in ("elmo", *STATIC):
         raise CheckpointError(f"{folder}: the embedder {known.name!r} was made in Python: pass it to load(embedders=…)")
     copy = Path(known.bundled or "")
     if copy.is_absolute() or ".." in copy.parts:
         raise CheckpointError(f"{folder}: the copy {known.bundled!r} of an embedder is said to be outside of it")
     try:  # a bundled model is taken whatever folder has its name here
         source = folder / copy if known.bundled else bundled_path(known.name) or known.name
-        return LOADERS[known.kind](source, known)
+        if known.kind == "elmo":
+            return elmokit.load(source)
+        return STATIC[known.kind].load(source, lower_case=known.lower_case)
     except ElmoError as error:
         raise CheckpointError(f"{folder} needs the {known.kind} vectors it was trained with: {error}") from None

@@ -36,9 +36,7 @@ class Settings(EncoderSettings):
     """How roles are learned."""
 
     layers: int = 2
-    """Of the BiLSTM."""
     dropout: float = 0.3
-    """Share of its outputs that are dropped in training."""
     mark: int = 16
     """Width of the vector that tells the predicate from other tokens."""
 

@@ -21,11 +21,16 @@ from elmokit.tasks.task import INPUT_OPTIONS, Inputs, InputSettings, Item, Score
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(EncoderSettings):
-    """How tags are read and learned."""
+class ProbeSettings:
+    """How tags are read."""
 
     column: str | int | None = None
     """Where they stand: upos or xpos of a .conllu file, else a column's number from 0; upos, or the last column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(ProbeSettings, EncoderSettings):
+    """How tags are read and learned."""
 
 
 class Model(nn.Module):
@@ -96,14 +101,6 @@ TASK = Task(
     labels=lambda example: [(tag, example.place(number)) for number, tag in enumerate(example.tags)],
     score=score,
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProbeSettings:
-    """How tags are read."""
-
-    column: str | int | None = None
-    """Where they stand: upos or xpos of a .conllu file, else a column's number from 0; upos, or the last column."""
 
 
 @dataclass(frozen=True, slots=True)

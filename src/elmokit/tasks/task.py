@@ -137,7 +137,6 @@ class Item(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Its tokens, at least one."""
         return max(1, sum(map(len, self.sentences)))
 
 
@@ -260,9 +259,8 @@ def parse_two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple
     line = values.get("text")
     found: list[Any] = line.split("\t") if isinstance(line, str) else [values.get(first), values.get(second)]
     if len(found) != 2 or not all(isinstance(text, str) for text in found):
-        raise DataError(
-            f'expected a JSON object with "{first}" and "{second}", both strings, or a line with a tab between the two'
-        )
+        expected = f'a JSON object with "{first}" and "{second}", both strings'
+        raise DataError(f"expected {expected}, or a line with a tab between the two")
     return found[0], found[1]
 
 

@@ -1,10 +1,10 @@
 """Files of examples, line by line, plain or packed."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
+from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from elmokit.errors import DataError
 from elmokit.tasks.examples import Place
@@ -26,35 +26,26 @@ class Line(NamedTuple):
 
 def read_lines(path: Path, *, blank: bool = True) -> Iterator[Line]:
     """The lines of a UTF-8 file, ended by LF or CRLF, packed or not; without the blank ones unless they count."""
-    number, encoding = 0, "utf-8-sig"
-    with open_unpacked(path) as file:
-        while content := read_bytes(file, path, LONGEST_LINE, whole_lines=True):
-            number += 1
-            place = Place(str(path), number)
-            if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
-                raise place.error(f"longer than {LONGEST_LINE >> 20} MB: expected lines of text")
-            text = decode(content, place, encoding).removesuffix("\n").removesuffix("\r")
-            encoding = "utf-8"
-            if blank or text.strip():
-                yield Line(text, place)
+    for number, content in enumerate(read_bytes(path, LONGEST_LINE, lines=True), 1):
+        place = Place(str(path), number)
+        if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
+            raise place.error(f"longer than {LONGEST_LINE >> 20} MB: expected lines of text")
+        text = decode(content, place, "utf-8-sig" if number == 1 else "utf-8").removesuffix("\n").removesuffix("\r")
+        if blank or text.strip():
+            yield Line(text, place)
 
 
-@contextmanager
-def open_unpacked(path: Path) -> Iterator[BinaryIO]:
-    """A file to read, unpacked as its ending says."""
-    with TextFile(path).open() as raw:
-        yield UNPACKERS[ending(path)[1]](raw)
-
-
-def read_bytes(file: BinaryIO, path: Path, size: int, *, whole_lines: bool = False) -> bytes:
-    """The next bytes, at most so many; at most a line of them if asked."""
+def read_bytes(path: Path, size: int, *, lines: bool = False) -> Iterator[bytes]:
+    """A file, unpacked as its ending says, in pieces or in lines of so many bytes at most."""
     try:
-        return file.readline(size) if whole_lines else file.read(size)
+        with TextFile(path).open() as raw:
+            file = UNPACKERS[ending(path)[1]](raw)
+            yield from iter(partial(file.readline if lines else file.read, size), b"")
     except BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end: {error}. Pack or copy it again") from None
 
 
-def decode(content: bytes, place: Place, encoding: str = "utf-8") -> str:
+def decode(content: bytes, place: Place, encoding: str) -> str:
     """The text of bytes that begin at a place."""
     try:
         return content.decode(encoding)
@@ -66,15 +57,9 @@ def decode(content: bytes, place: Place, encoding: str = "utf-8") -> str:
 
 def blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines between those that are blank, be there a tab in them or nothing."""
-    block: list[Line] = []
-    for line in lines:
-        if line.text.strip():
-            block.append(line)
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    for is_block, block in groupby(lines, key=lambda line: bool(line.text.strip())):
+        if is_block:
+            yield list(block)
 
 
 def fields(line: Line) -> list[str]:

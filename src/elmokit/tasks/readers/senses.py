@@ -6,7 +6,7 @@ from xml.parsers import expat
 
 from elmokit.errors import DataError
 from elmokit.tasks.examples import Place, SenseInstance, SenseSentence
-from elmokit.tasks.readers.lines import expecting, fields, open_unpacked, read_bytes, read_lines
+from elmokit.tasks.readers.lines import expecting, fields, read_bytes, read_lines
 
 POS = ("NOUN", "VERB", "ADJ", "ADV")
 Inventory = dict[tuple[str, str], tuple[str, ...]]
@@ -21,9 +21,8 @@ _PARENTS = {"corpus": "", "text": "corpus", "sentence": "text", "wf": "sentence"
 def read_senses(path: Path, keys: Path | None = None) -> Iterator[SenseSentence]:
     """The sentences, with the gold senses of their words from a file of keys if there is one."""
     parser = _Parser(path, keys)
-    with open_unpacked(path) as file:
-        while content := read_bytes(file, path, BYTES_AT_A_TIME):
-            yield from parser.feed(content)
+    for content in read_bytes(path, BYTES_AT_A_TIME):
+        yield from parser.feed(content)
     yield from parser.feed(b"", last=True)
     for instance, (_, place) in parser.gold.items():
         raise place.error(f"the instance {instance!r} does not stand in {path}")

@@ -1,12 +1,6 @@
-"""Texts and their labels, pairs of texts, and questions about them.
+"""Texts and their labels, pairs of texts, and questions about them: PTB trees, TREC, tables, JSON lines, SQuAD's JSON.
 
-| format | what it looks like |
-|---|---|
-| PTB trees | one per line, as in the Stanford Sentiment Treebank: (3 (2 It) (4 works)) |
-| TREC | `COARSE:fine question`, tokens already |
-| tables, SICK's among them | columns with tabs between, their names in the first line, or not; there is no quoting |
-| JSON lines, SNLI's among them | an object per line |
-| SQuAD 1.1 | a JSON file of articles, paragraphs and questions |
+Tables, SICK's among them, have the names of their columns in the first line, or not; there is no quoting.
 """
 
 import json
@@ -19,7 +13,7 @@ import msgspec
 
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Answer, LabelledPair, LabelledSpan, LabelledText, Place, Question
-from elmokit.tasks.readers.lines import Line, decode, expecting, open_unpacked, read_bytes, read_lines, unescape
+from elmokit.tasks.readers.lines import Line, decode, expecting, read_bytes, read_lines, unescape
 from elmokit.text.documents import ending
 
 LABELS = ("label", "labels", "gold_label", "class", "category")
@@ -100,7 +94,6 @@ def _parse(line: Line) -> tuple[tuple[str, ...], list[LabelledSpan]]:
 
 @expecting("COARSE:fine and a question a line")
 def _read_trec(path: Path, fine: bool) -> Iterator[LabelledText]:
-    """The questions with their 6 coarse or 50 fine labels."""
     for line in read_lines(path, blank=False):
         found = _TREC_LINE.fullmatch(line.text)
         if found is None:
@@ -160,13 +153,11 @@ def _find_columns(first: Line, header: list[str], names: Names, unnamed: Sequenc
 
 @expecting('an object a line: {"text": "…", "label": "…"}')
 def _read_objects(path: Path, label: str, text: str) -> Iterator[LabelledText]:
-    """Texts, or lists of tokens, and their labels."""
     for row, place in _objects(path):
         found = row.get(text)
         is_tokens = isinstance(found, list) and all(isinstance(token, str) for token in found)
-        yield LabelledText(
-            tuple(found or ()) if is_tokens else _string(row, text, place), _label(row, label, place), place
-        )
+        whole = tuple(found or ()) if is_tokens else _string(row, text, place)
+        yield LabelledText(whole, _label(row, label, place), place)
 
 
 @expecting("an object a line with gold_label, sentence1 and sentence2")
@@ -227,8 +218,7 @@ class _File(msgspec.Struct):
 @expecting("questions in the JSON of SQuAD 1.1")
 def read_questions(path: Path) -> Iterator[Question]:
     """SQuAD 1.1: the questions, each with its context; every answer is checked to stand where it is said to."""
-    with open_unpacked(path) as file:
-        content = read_bytes(file, path, LARGEST)
+    content = next(read_bytes(path, LARGEST), b"")
     if len(content) == LARGEST:
         raise DataError(f"{path}: larger than {LARGEST >> 30} GB: divide it into several files")
     text = decode(content, Place(str(path), 1), "utf-8-sig")
