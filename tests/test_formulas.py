@@ -43,3 +43,15 @@ def test_each_formula_stands_once():
     for column in (0, 1):
         cells = [row[column] for row in ROWS]
         assert len(set(cells)) == len(cells)
+
+
+def test_the_architecture_names_files_that_are_there():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`(\w+/[\w/]+(?:\.py|/))`", page)
+    assert len(paths) > 20
+    for path in paths:
+        assert (ROOT / "src" / "elmokit" / path).exists(), path
+    rooms = re.search(r"^layers = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    assert rooms is not None
+    named = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert named == set(re.findall(r'"(\w+)"', rooms[1])) - {"__main__"}

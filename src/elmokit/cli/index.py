@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from elmokit.cli.options import TEXTS, Bracketed, Count, Json, StudyOptions
+from elmokit.cli.options import TEXTS, Bracketed, Count, Json, Source, StudyOptions
 from elmokit.cli.output import plain, print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
@@ -16,7 +16,7 @@ index = App(name="index", help="Search a large corpus by meaning: build an index
 
 @index.command
 def build(
-    *corpus: Annotated[Path, Parameter(name="CORPUS", allow_leading_hyphen=True, help=TEXTS)],
+    *corpus: Annotated[Source, Parameter(name="CORPUS", help=TEXTS)],
     output: Annotated[Path, Parameter(alias="-o")],
     options: StudyOptions,
 ) -> None:

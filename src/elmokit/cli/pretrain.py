@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import TextOptions
+from elmokit.cli.options import Source, TextOptions
 from elmokit.config import TokenizerName
 
-Corpus = Annotated[Path, Parameter(name="CORPUS", allow_leading_hyphen=True)]
+Corpus = Annotated[Source, Parameter(name="CORPUS")]
 
 
 @Parameter(name="*")
@@ -135,7 +135,7 @@ def _train(
 
 def perplexity(
     model: Annotated[str, Parameter(name="MODEL")],
-    text: Annotated[str, Parameter(name="FILE", allow_leading_hyphen=True)],
+    text: Annotated[Source, Parameter(name="FILE")],
     /,
     *,
     options: TextOptions = TextOptions(),  # noqa: B008

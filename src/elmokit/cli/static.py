@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, validators
 
+from elmokit.cli.options import TEXTS, Source
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
 
 if TYPE_CHECKING:
@@ -38,14 +39,7 @@ class TrainOptions:
     text: Annotated[TextSettings, FLAT] = TextSettings()
 
 
-Corpus = Annotated[
-    Path,
-    Parameter(
-        name="CORPUS",
-        help="Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.",
-        allow_leading_hyphen=True,
-    ),
-]
+Corpus = Annotated[Source, Parameter(name="CORPUS", help=TEXTS)]
 
 
 @train.command(name="one-hot")

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import TEXTS, Bracketed, CorpusOptions, Count, ModelOptions, Seed, SenseOptions, StudyOptions
+from elmokit.cli.options import (
+    TEXTS,
+    Bracketed,
+    CorpusOptions,
+    Count,
+    ModelOptions,
+    Seed,
+    SenseOptions,
+    Source,
+    StudyOptions,
+)
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings
@@ -174,8 +184,8 @@ def surprisal(
 
 
 def shift(
-    first: Annotated[Path, Parameter(name="FIRST", allow_leading_hyphen=True, help=TEXTS)],
-    second: Annotated[Path, Parameter(name="SECOND", allow_leading_hyphen=True, help="Another text or folder.")],
+    first: Annotated[Source, Parameter(name="FIRST", help=TEXTS)],
+    second: Annotated[Source, Parameter(name="SECOND", help="Another text or folder.")],
     /,
     *,
     options: StudyOptions,
