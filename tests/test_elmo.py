@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elmokit
-from elmokit.checkpoints.checkpoint import Checkpoint, weight_shapes
+from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.checkpoints.tables import weight_shapes
 from elmokit.config import SoftmaxConfig
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError, DataError
