@@ -428,7 +428,7 @@ class TestFolders:
 
     def test_vectors_looked_up_in_another_way_are_refused(self, tmp_path):
         known, cased = static_vectors(), static_vectors()
-        cased.lookup.lower_case = True
+        cased.lower_case = True
         train(tmp_path / "task", {"glove.txt": known})
         with pytest.raises(CheckpointError, match="lower_case was False, not True"):
             load(tmp_path / "task", embedders=[cased])

@@ -94,7 +94,7 @@ class StudyOptions(ModelOptions, TextOptions):
 class CorpusOptions(StudyOptions):
     """Which model reads which corpus, and how."""
 
-    corpus: Annotated[list[Source], Parameter(negative="", help=f"{TEXTS} May be repeated.")]
+    corpus: Annotated[list[Path], Parameter(negative="", allow_leading_hyphen=True, help=f"{TEXTS} May be repeated.")]
 
 
 @Parameter(name="*")
