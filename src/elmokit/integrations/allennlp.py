@@ -196,7 +196,7 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Write the vectors of a file with a sentence a line, tokens between blanks, to an HDF5 file."""
+        """Write the vectors of a file with one sentence per line, tokens between blanks, to an HDF5 file."""
         if output_format not in get_args(OutputFormat):
             raise ConfigError(f"unknown output_format {output_format!r}: known are {', '.join(get_args(OutputFormat))}")
         sentences, path = [line.strip() for line in input_file], Path(output_file_path)

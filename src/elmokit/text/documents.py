@@ -1,4 +1,4 @@
-"""Text files of any size, read as a stream of documents, each a few paragraphs, one a line."""
+"""Text files of any size, read as a stream of documents, each a few paragraphs, one per line."""
 
 import gzip
 import io
@@ -39,7 +39,7 @@ class Document(NamedTuple):
     """What stays together when a part is held out: an object of a .jsonl file, or some paragraphs of a text file."""
 
     text: str
-    """Paragraphs, one a line, or sentences, if that is what lines are."""
+    """Paragraphs, one per line, or sentences, if that is what lines are."""
     name: str
     """The file; of a .jsonl file the object too, by its number."""
     position: int

@@ -63,7 +63,7 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """The words of a UTF-8 file, plain or .gz, one a line; only a line feed ends a line, for U+2028 may be a word."""
+    """The words of a UTF-8 file, plain or .gz, one per line; only a line feed ends a line, for U+2028 may be a word."""
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -174,7 +174,7 @@ def _objects(path: Path) -> Iterator[tuple[dict[str, Any], Place]]:
         try:
             yield msgspec.json.decode(line.text, type=dict[str, Any]), line.place
         except (msgspec.DecodeError, RecursionError) as error:
-            raise line.place.error(f"found no JSON object ({error}): expected one a line") from None
+            raise line.place.error(f"found no JSON object ({error}): expected one per line") from None
 
 
 def _string(row: dict[str, Any], name: str, place: Place) -> str:
