@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import get_ident
 
 import numpy as np
 import pytest
@@ -392,7 +393,7 @@ class TestLeftovers:
         for name in (f".corpus.{process}.partial", f".corpus.{process}.old", f".{process}.partial"):
             (folder / name).mkdir(parents=True)
             (folder / name / "train.ids").write_bytes(b"1234")
-        (folder / f".{process}.partial.training.pt").write_bytes(b"half a state")
+        (folder / f".{get_ident()}.{process}.partial.training.pt").write_bytes(b"half a state")
         (folder / ".lock").write_text(f"process {process} on elsewhere")
 
     def test_of_a_run_before_its_first_checkpoint(self, text, tmp_path, dead):
