@@ -21,8 +21,11 @@ class StaticEmbedder:
 
     layer_count = 1
 
-    def __init__(self, words: Sequence[str], width: int, *, lower_case: bool, tokenizer: str) -> None:
-        self.words, self.width, self.lower_case = tuple(words), width, lower_case
+    def __init__(
+        self, words: Sequence[str], vectors: Vectors | Identity, *, lower_case: bool = False, tokenizer: str = "words"
+    ) -> None:
+        self.words, self.vectors, self.lower_case = tuple(words), vectors, lower_case
+        self.width = int(vectors.shape[1])
         self.tokenizer = get_tokenizer(tokenizer)
         self._rows: dict[str, int] = {}
         for row, word in enumerate(self.words):
@@ -39,7 +42,10 @@ class StaticEmbedder:
 
     def vectors_of(self, words: Sequence[str]) -> Vectors:
         """One vector per word, (words, width); zeros for a word that is not among ours."""
-        raise NotImplementedError
+        rows = self.rows(words)
+        found = np.zeros((len(rows), self.width), dtype=np.float32)  # (T, D)
+        found[rows >= 0] = self.vectors[rows[rows >= 0]]
+        return found
 
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
         """One array per sentence, (tokens, width), or (1, tokens, width) for `layers="all"`."""
@@ -58,8 +64,8 @@ class StaticVectors(StaticEmbedder):
     ) -> None:
         if vectors.ndim != 2 or len(vectors) != len(words):
             raise DataError(f"{len(words):,} words, but vectors of shape {vectors.shape}: expected a row for each word")
-        super().__init__(words, int(vectors.shape[1]), lower_case=lower_case, tokenizer=tokenizer)
-        self.vectors = np.ascontiguousarray(vectors, dtype=np.float32)  # (V, D)
+        super().__init__(words, vectors, lower_case=lower_case, tokenizer=tokenizer)
+        self.vectors: Vectors = np.ascontiguousarray(vectors, dtype=np.float32)  # (V, D)
 
     @classmethod
     def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "StaticVectors":
@@ -70,12 +76,6 @@ class StaticVectors(StaticEmbedder):
         """Write a file in the format of its ending; text without `header` is GloVe's."""
         write_vectors(Path(path), self.words, self.vectors, header=header)
 
-    def vectors_of(self, words: Sequence[str]) -> Vectors:
-        rows = self.rows(words)
-        found = self.vectors[rows]  # (T, D)
-        found[rows < 0] = 0
-        return found
-
 
 class OneHot(StaticEmbedder):
     """A vector as wide as the vocabulary with a 1 at the word's index.
@@ -84,7 +84,7 @@ class OneHot(StaticEmbedder):
     """
 
     def __init__(self, words: Sequence[str], *, lower_case: bool = False, tokenizer: str = "words") -> None:
-        super().__init__(words, len(words), lower_case=lower_case, tokenizer=tokenizer)
+        super().__init__(words, Identity(len(words)), lower_case=lower_case, tokenizer=tokenizer)
 
     @classmethod
     def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "OneHot":
@@ -104,17 +104,11 @@ class OneHot(StaticEmbedder):
 
     def save(self, path: str | Path, *, header: bool = True) -> None:
         """Write a file in the format of its ending; all but .safetensors write every zero."""
-        write_vectors(Path(path), self.words, Identity(self.width), header=header)
+        write_vectors(Path(path), self.words, self.vectors, header=header)
 
     def indices(self, sentences: Iterable[Sentence]) -> list[NDArray[np.int64]]:
         """Where the 1 stands, one array per sentence, (tokens,); −1 for a word that is not in the vocabulary."""
         return [self.rows(tokens) for tokens in tokenized(sentences, self.tokenizer)]
-
-    def vectors_of(self, words: Sequence[str]) -> Vectors:
-        indices = self.rows(words)
-        vectors = np.zeros((len(words), self.width), dtype=np.float32)  # (T, V)
-        vectors[np.flatnonzero(indices >= 0), indices[indices >= 0]] = 1
-        return vectors
 
 
 load = StaticVectors.load

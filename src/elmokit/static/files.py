@@ -23,6 +23,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -52,8 +53,11 @@ class Identity:
     def __init__(self, size: int) -> None:
         self.shape = (size, size)
 
-    def __getitem__(self, rows: slice) -> Vectors:
-        return np.eye(rows.stop - rows.start, self.shape[1], rows.start, dtype=np.float32)
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> Vectors:
+        indices = np.arange(self.shape[0])[rows]
+        vectors = np.zeros((len(indices), self.shape[1]), dtype=np.float32)
+        vectors[np.arange(len(indices)), indices] = 1
+        return vectors
 
 
 def read_vectors(path: Path) -> Block:

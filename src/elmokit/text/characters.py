@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,64 +21,45 @@ class WordIds(NamedTuple):
     """(N,)"""
 
 
-class CharacterEncoder:
+class CharacterEncoder(Protocol):
     """Reads a word as [BOW, its characters, EOW, PAD...]; <S> and </S> are words of one character, BOS or EOS."""
 
     size: int
     """Rows of the character table."""
+    max_characters: int
+    """Ids of a word, BOW and EOW included."""
     bos: int
     eos: int
     bow: int
     eow: int
     pad: int
 
-    def __init__(self, max_characters: int = 50) -> None:
-        if max_characters < 3:
-            raise ConfigError(
-                f"max_characters is {max_characters}: it must be at least 3, for BOW, a character and EOW"
-            )
-        self.max_characters = max_characters
-
     def encode(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Character ids, (N, max_characters)."""
-        raise NotImplementedError
-
-    def _framed(
-        self, words: Sequence[str], spelled: Sequence[Sequence[object]], ids: NDArray[np.integer]
-    ) -> NDArray[np.int64]:
-        """The ids of all words end to end, put into rows [BOW, ids, EOW, PAD...]."""
-        width = self.max_characters
-        lengths = np.fromiter(map(len, spelled), dtype=np.int64, count=len(words))  # (N,)
-        rows = np.full((len(words), width), self.pad, dtype=np.int64)  # (N, C)
-        rows[:, 0] = self.bow
-        rows[:, 1:][np.arange(width - 1) < lengths[:, None]] = ids
-        rows[np.arange(len(words)), lengths + 1] = self.eow
-        for bound, mark in ((BOS, self.bos), (EOS, self.eos)):
-            where = [index for index, word in enumerate(words) if word == bound]
-            rows[where] = self.pad
-            rows[where, :3] = self.bow, mark, self.eow
-        return rows
 
 
-class ByteCharacters(CharacterEncoder):
+class ByteCharacters:
     """UTF-8 bytes, numbered as in AllenAI's weight files: 0-255, BOS 256, EOS 257, BOW 258, EOW 259, PAD 260."""
 
     size = 261
     bos, eos, bow, eow, pad = range(256, 261)
 
+    def __init__(self, max_characters: int = 50) -> None:
+        self.max_characters = _checked(max_characters)
+
     def encode(self, words: Sequence[str]) -> NDArray[np.int64]:
         """Character ids, (N, max_characters); a long word is cut by the byte, lone surrogates vanish."""
         spelled = [word.encode("utf-8", "ignore")[: self.max_characters - 2] for word in words]
-        return self._framed(words, spelled, np.frombuffer(b"".join(spelled), dtype=np.uint8))
+        return _framed(self, words, spelled, np.frombuffer(b"".join(spelled), dtype=np.uint8))
 
 
-class UnicodeCharacters(CharacterEncoder):
+class UnicodeCharacters:
     """Unicode characters: PAD 0, UNKNOWN 1, BOW 2, EOW 3, BOS 4, EOS 5, then the alphabet in its order."""
 
     pad, unknown, bow, eow, bos, eos, first = range(7)
 
     def __init__(self, characters: str, max_characters: int = 50) -> None:
-        super().__init__(max_characters)
+        self.max_characters = _checked(max_characters)
         self.size = self.first + len(characters)
         codes = _code_points(characters)
         # A row for each code point up to the alphabet's highest, and a last one for all above.
@@ -88,7 +69,7 @@ class UnicodeCharacters(CharacterEncoder):
     def encode(self, words: Sequence[str]) -> NDArray[np.int64]:
         spelled = [word[: self.max_characters - 2] for word in words]
         codes = _code_points("".join(spelled))  # (all characters,)
-        return self._framed(words, spelled, self._ids[np.minimum(codes, len(self._ids) - 1)])
+        return _framed(self, words, spelled, self._ids[np.minimum(codes, len(self._ids) - 1)])
 
 
 def character_encoder(config: CharacterConfig) -> CharacterEncoder:
@@ -111,3 +92,25 @@ def most_frequent_characters(counts: Mapping[str, int], *, min_count: int = 1, l
 
 def _code_points(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+
+
+def _checked(max_characters: int) -> int:
+    if max_characters < 3:
+        raise ConfigError(f"max_characters is {max_characters}: it must be at least 3, for BOW, a character and EOW")
+    return max_characters
+
+
+def _framed(
+    encoder: CharacterEncoder, words: Sequence[str], spelled: Sequence[Sequence[object]], ids: NDArray[np.integer]
+) -> NDArray[np.int64]:
+    """The ids of all words end to end, put into rows [BOW, ids, EOW, PAD...]."""
+    lengths = np.fromiter(map(len, spelled), dtype=np.int64, count=len(words))  # (N,)
+    rows = np.full((len(words), encoder.max_characters), encoder.pad, dtype=np.int64)  # (N, C)
+    rows[:, 0] = encoder.bow
+    rows[:, 1:][np.arange(encoder.max_characters - 1) < lengths[:, None]] = ids
+    rows[np.arange(len(words)), lengths + 1] = encoder.eow
+    for bound, mark in ((BOS, encoder.bos), (EOS, encoder.eos)):
+        where = [index for index, word in enumerate(words) if word == bound]
+        rows[where] = encoder.pad
+        rows[where, :3] = encoder.bow, mark, encoder.eow
+    return rows
