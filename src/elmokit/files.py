@@ -23,7 +23,7 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 LOCK = ".lock"
-_LEFTOVER = re.compile(r"\.(?:.+\.)?(?P<process>\d+)\.(?:partial|old)(?:\..+)?")  # the names given below
+_LEFTOVER = re.compile(r"\.(?:(?P<name>.+)\.)?(?P<process>\d+)\.(?:partial|old)(?:\..+)?")  # the names given below
 
 
 @contextmanager
@@ -67,8 +67,8 @@ def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = Fa
     What stood there goes only to be overwritten, and only if it held none but these files.
     """
     path = path.resolve()
-    check_free(path, files=files, overwrite=overwrite)
     _remove_leftovers(path.parent, f".{path.name}.")
+    check_free(path, files=files, overwrite=overwrite)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with writing(path):
@@ -220,10 +220,17 @@ def _sync(path: Path) -> None:
 
 
 def _remove_leftovers(folder: Path, beginning: str) -> None:
-    """Remove what processes that were killed have left in a folder under names that begin so."""
-    for file in folder.iterdir() if folder.is_dir() else ():
+    """Remove what processes that were killed have left in a folder under names that begin so.
+
+    A folder that was to be replaced, and whose successor had not yet taken its name, gets it back.
+    """
+    for file in list(folder.iterdir()) if folder.is_dir() else ():
         match = _LEFTOVER.fullmatch(file.name)
-        if match and file.name.startswith(beginning) and not _is_running_elsewhere(int(match["process"])):
+        if not match or not file.name.startswith(beginning) or _is_running_elsewhere(int(match["process"])):
+            continue
+        if file.suffix == ".old" and not (first := folder / (match["name"] or "")).exists():
+            file.rename(first)
+        else:
             shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
 
 
