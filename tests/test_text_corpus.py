@@ -139,3 +139,12 @@ class TestNumbering:
         assert {word for word, _ in counts.most_common(5)} < set(ranked.words)
         assert ranked.counts.sum() == counts.total() + 100
         assert ranked.forgotten == ranked.counts[TRAIN, 2] > 0
+
+
+def test_a_single_path_is_a_corpus_too(tmp_path):
+    (tmp_path / "a.txt").write_text("One line. Another sentence.\n", encoding="utf-8")
+    for given in (tmp_path / "a.txt", str(tmp_path / "a.txt"), [tmp_path / "a.txt"]):
+        assert [context.text for context in open_corpus(given, get_tokenizer("words"))] == [
+            "One line.",
+            "Another sentence.",
+        ]

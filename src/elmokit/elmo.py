@@ -138,7 +138,7 @@ class Elmo:
         return list(tokenized(sentences, self.tokenizer))
 
     def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
-        """One array a sentence, (tokens, width), or (layers, tokens, width) for `layers="all"`.
+        """One array per sentence, (tokens, width), or (layers, tokens, width) for `layers="all"`.
 
         A sentence is a list of tokens, or a str that the model's own tokenizer splits; a str in place of the list of
         sentences is one sentence, and gives a list of one array. `layers` is "average", "top", "all" or a layer's
@@ -159,7 +159,7 @@ class Elmo:
     def sentence_vectors(
         self, sentences: Iterable[Sentence], *, pooling: Pooling = "mean", layers: Layers = "average"
     ) -> Vectors:
-        """One vector a sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
+        """One vector per sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
         if pooling not in get_args(Pooling):
             raise ConfigError(f"unknown pooling {pooling!r}: known are {', '.join(get_args(Pooling))}")
         if layers == "all":

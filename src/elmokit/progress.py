@@ -36,3 +36,10 @@ def tracked(
     for number, item in enumerate(items, 1):
         yield item
         progress.update(stage, number, total, unit=unit)
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 45 seconds, 12 minutes, 3.4 hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

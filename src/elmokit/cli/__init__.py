@@ -1,4 +1,4 @@
-"""The command line: one file a command group, and the only place that prints."""
+"""The command line: one file per group of commands, and the only place that prints."""
 
 import logging
 import sys

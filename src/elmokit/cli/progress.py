@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from elmokit.progress import SILENCE, Progress
+from elmokit.progress import SILENCE, Progress, duration
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
@@ -43,12 +43,12 @@ class LineProgress:
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
             share = f"{done / total:.0%} of {total:,} {unit}".rstrip() if total else self.amount
-            self.message(f"{self.name}: {stage}, {share}{note and f', {note}'}, {_duration(self.last - self.start)}")
+            self.message(f"{self.name}: {stage}, {share}{note and f', {note}'}, {duration(self.last - self.start)}")
 
     def finish(self) -> None:
         """Say that it is done, if there was anything to do."""
         if self.amount:
-            self.message(f"{self.name}: done, {self.amount}, {_duration(time.monotonic() - self.start)}")
+            self.message(f"{self.name}: done, {self.amount}, {duration(time.monotonic() - self.start)}")
 
 
 class BarProgress:
@@ -80,10 +80,3 @@ def _bars() -> Any:
 
     texts = [TextColumn(text) for text in ("{task.description}", "{task.fields[amount]}", "{task.fields[note]}")]
     return Bars(texts[0], BarColumn(), *texts[1:], TimeRemainingColumn(), console=Console(stderr=True))
-
-
-def _duration(seconds: float) -> str:
-    """In words: 45 s, 12 min, 3.4 h."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

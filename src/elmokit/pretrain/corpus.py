@@ -25,12 +25,11 @@ from elmokit.errors import ConfigError, DataError
 from elmokit.files import as_json, locked, replacing_folder, writing
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.characters import most_frequent_characters
-from elmokit.text.documents import BLOCK_BYTES, Document, ending, iter_documents, open_texts, total_bytes
+from elmokit.text.documents import BLOCK_BYTES, Document, Paths, ending, iter_documents, open_texts, total_bytes
 from elmokit.text.layout import Lines
 from elmokit.text.numbering import BOS_ID, TRAIN, UNK_ID, VALID, Numberer, Piece, WordCounter, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary, read_vocabulary, write_vocabulary
 
-Paths = Iterable[Path | str]
 FORMAT = 2
 OLDER, NEWER = (f"prepared by {age} version of elmokit" for age in ("an older", "a newer"))
 WORDS, COUNTS, MANIFEST = "words.txt", "counts.npy", "manifest.json"

@@ -13,7 +13,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -36,7 +36,8 @@ from elmokit.pretrain.evaluation import Perplexity, perplexity, sentences_of
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
 from elmokit.pretrain.trainer import StepResult, Trainer, new_model
-from elmokit.progress import SILENCE, Progress
+from elmokit.progress import SILENCE, Progress, duration
+from elmokit.text.documents import Paths
 from elmokit.text.vocabulary import Vocabulary
 
 RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
@@ -48,11 +49,11 @@ BYTES_PER_WORD = 500  # of the text: its letters, its characters' ids, its count
 
 
 def pretrain(
-    paths: Iterable[Path | str] | Path | str,
+    paths: Paths,
     folder: Path | str,
     recipe: Recipe | Mapping[str, Any] | str = "novel",
     *,
-    valid_paths: Iterable[Path | str] = (),
+    valid_paths: Paths = (),
     vocabulary: Vocabulary | None = None,
     start: Checkpoint | None = None,
     new_words: int = 0,
@@ -74,10 +75,9 @@ def pretrain(
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
             _check_folder(folder, recipe, resume=resume)
-            texts = [paths] if isinstance(paths, str | Path) else paths
             settings = asdict(recipe.corpus) | {"tokenizer": recipe.model.tokenizer, "vocabulary": vocabulary}
             settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": resume}
-            prepare(texts, folder / CORPUS, progress=progress, **settings)
+            prepare(paths, folder / CORPUS, progress=progress, **settings)
         if world > 1:
             dist.barrier()
         bounds = recipe.corpus
@@ -200,7 +200,7 @@ class PretrainingRun:
         steps = trainer.total_steps - trainer.step
         return (
             f"{parameters:,} parameters, about {(LIBRARIES + memory) / 2**20:,.0f} MB; "
-            f"{steps:,} steps to go, about {_duration(steps * self._seconds_per_step())}"
+            f"{steps:,} steps to go, about {duration(steps * self._seconds_per_step())}"
         )
 
     def _seconds_per_step(self) -> float:
@@ -274,9 +274,3 @@ def _check_autocast(settings: TrainSettings, device: torch.device) -> None:
         supported = torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     if not supported:
         raise ConfigError("training.autocast is bf16, and this processor is not made for 16 bits: set it to none")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -1,6 +1,6 @@
 """Text files → the ids of their words, on disk: what counting and training read."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from elmokit.errors import DataError, OutputError
 from elmokit.progress import SILENCE, Progress
 from elmokit.static.settings import TextSettings
-from elmokit.text.documents import iter_documents, open_texts, total_bytes
+from elmokit.text.documents import Paths, iter_documents, open_texts, total_bytes
 from elmokit.text.numbering import EOS_ID, SPECIAL_IDS, TRAIN, Numberer, Piece, RankedWords, WordCounter, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
-Paths = Iterable[Path | str]
 END = -1
 MOST_WORDS = 5_000_000  # distinct; beyond them the rarest are forgotten
 CHUNK = 1 << 20

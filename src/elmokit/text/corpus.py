@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 from typing import NamedTuple
 
-from elmokit.text.documents import TextFile, iter_documents, open_texts
+from elmokit.text.documents import Paths, TextFile, iter_documents, open_texts
 from elmokit.text.layout import Lines
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import Token, Tokenizer
@@ -68,7 +67,7 @@ class TextCorpus:
 
 
 def open_corpus(
-    paths: Iterable[Path | str],
+    paths: Paths,
     tokenizer: Tokenizer,
     *,
     lines: Lines = "auto",

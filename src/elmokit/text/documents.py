@@ -27,6 +27,7 @@ from elmokit.text.layout import Lines, is_wrapped, unwrap
 
 logger = logging.getLogger(__name__)
 
+Paths = Iterable[Path | str] | Path | str
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 100_000
 HEAD_BYTES = 1 << 18  # of a file, from which its layout is seen
@@ -90,14 +91,14 @@ class TextFile:
 
 
 def open_texts(
-    paths: Iterable[Path | str], *, lines: Lines = "auto", field: str | None = "text", repeatable: bool = True
+    paths: Paths, *, lines: Lines = "auto", field: str | None = "text", repeatable: bool = True
 ) -> list[TextFile]:
-    """The text files among and under the paths, each once; a folder's hidden and other files are passed over.
+    """The text files among and under the paths, or the path, each once; a folder's hidden and other files are left out.
 
     What their lines are is seen from each file unless it is told, and reported to the logger. "-" is standard input; to
     be repeatable, it is first copied to a temporary file.
     """
-    given = [Path(path).expanduser() for path in paths]
+    given = [Path(path).expanduser() for path in ([paths] if isinstance(paths, str | Path) else paths)]
     for path in given:  # whatever their endings: what is not text is found out when it is read
         if str(path) != STANDARD_INPUT and not path.exists():
             raise DataError(f"{path}: there is no such file or folder")
@@ -141,7 +142,7 @@ class _Source:
         self.decoder = getincrementaldecoder("utf-8-sig")()
 
     def texts(self, size: int) -> Iterator[str]:
-        """The text of each object or block, with a paragraph or sentence a line."""
+        """The text of each object or block, with one paragraph or sentence per line."""
         # Of a stream each line is handed on when it has come.
         for text in self._objects() if self.is_objects else self._blocks(size if self.raw.seekable() else 0):
             text = text.removesuffix("\n")
@@ -239,7 +240,7 @@ def _text_of(line: str, field: str, place: str) -> str:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON ({error}): a .jsonl file has one object a line") from None
+        raise DataError(f"{place}: not JSON ({error}): a .jsonl file has one object per line") from None
     text = found.get(field) if isinstance(found, dict) else None
     if not isinstance(text, str):
         if not isinstance(found, dict):
