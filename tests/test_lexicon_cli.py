@@ -199,7 +199,7 @@ class TestIntake:
             run(*command, *corpora, "-m", model_folder, *settings)
             output = capsys.readouterr()
             found.append(output.out)
-            assert re.fullmatch(rf"{re.escape(name.strip())}: done, 51 sentences, \d+ s\n", output.err)
+            assert re.fullmatch(rf"{re.escape(name.strip())}: done, 51 sentences, \d+ seconds\n", output.err)
         assert found[0]
         assert found == found[:1] * 4
 
