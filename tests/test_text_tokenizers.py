@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.config import TOKENIZER_NAMES
+from elmokit.config import TOKENIZER_NAMES, TokenizerConfig
 from elmokit.errors import ConfigError
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -27,11 +27,18 @@ def tokenize(request):
     return get_tokenizer(request.param)
 
 
-def check_contract(text, tokens):
-    assert all(token.text == text[token.start : token.end] for token in tokens)
+VANISHING = "\u00ad\u180e\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+
+
+def check_contract(text, tokens, vanishing=VANISHING):
+    """Every character but blanks and the vanishing ones is in just one token, where the token says that it stands."""
+    without = str.maketrans("", "", vanishing)
+    assert all(token.text == text[token.start : token.end].translate(without) for token in tokens)
     assert all(token.text and token.text.split() == [token.text] for token in tokens)
     covered = [position for token in tokens for position in range(token.start, token.end)]
-    assert covered == [position for position, character in enumerate(text) if not character.isspace()]
+    assert covered == sorted(set(covered))
+    needed = {position for position, character in enumerate(text) if not character.isspace()}
+    assert needed - set(covered) <= {position for position in needed if text[position] in vanishing}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t\r\n", "\u3000\xa0\u2028"])
@@ -43,13 +50,13 @@ def test_no_tokens_in_white_space(tokenize, text):
 def test_tokens_point_back_and_cover_the_text(tokenize, text):
     tokens = tokenize(text)
     assert tokens
-    check_contract(text, tokens)
+    check_contract(text, tokens, "" if tokenize is get_tokenizer("whitespace") else VANISHING)
 
 
 @pytest.mark.parametrize("name", TOKENIZER_NAMES)
 @given(text=st.text() | st.text(alphabet="aZ1.,:'’-n't我カ한\u0301\u200d👍🏽🇬@/ \n\x1c\ud800"))
 def test_any_text_is_covered(name, text):
-    check_contract(text, get_tokenizer(name)(text))
+    check_contract(text, get_tokenizer(name)(text), "" if name == "whitespace" else VANISHING)
 
 
 @pytest.mark.parametrize("character", ["a", "1", "é"])
@@ -108,7 +115,8 @@ WORDS = [
     "我|爱|北|京|Python 3.11|的|𠮷|野|家|。",
     "私|は|Python|が|好|きです|。 カタカナ",
     "한국어는 재미있다|.",
-    "snake_case and|/|or C|+|+ #|tag @|me",
+    "snake_case and|/|or C|+|+ #tag @me|, not a|@|b",
+    "I|'m #1 @home|: #话题# @张三 好|吧",
 ]
 
 
@@ -131,6 +139,8 @@ def test_words_leave_their_own_output_alone(marked):
         "小明|毕业|于|清华大学|。",
         "🍜|北京|的 😀 天安门",
         "我|爱 Python 和 3.14",
+        "看|https://a.b/c?d=1|，|写信给|a@b.com|，|#话题#|，|问 @张三 吧",
+        "👨\u200d👩\u200d👧|和|👍🏽|去|唱歌|，|穿|T恤|，|看|well-known|的|书",
     ],
 )
 def test_jieba(marked):
@@ -148,6 +158,45 @@ def test_jieba(marked):
 )
 def test_characters(marked):
     assert texts("characters", marked.replace("|", "")) == marked.replace("|", " ").split()
+
+
+@pytest.mark.parametrize("name", ["words", "jieba", "characters"])
+def test_characters_without_width_vanish(name):
+    text = "ze\u200bro wid\u00adth \ufeffmark"
+    assert get_tokenizer(name)(text) == [("zero", 0, 5), ("width", 6, 12), ("mark", 14, 18)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ＥＬＭｏ１２３　模型", ["ELMo123", "模", "型"]),
+        ("ﬁne cafe\u0301 ㎏", ["fine", "café", "kg"]),
+        ("\u1112\u1161\u11ab\u1100\u116e\u11a8", ["한국"]),
+    ],
+)
+def test_normalised(text, expected):
+    tokens = get_tokenizer(TokenizerConfig(name="words", normalize="nfkc"))(text)
+    assert [token.text for token in tokens] == expected
+    assert "".join(text[token.start : token.end] for token in tokens) == "".join(text.split())
+
+
+def test_jieba_guesses_words_or_not():
+    assert texts("jieba", "花开了") == ["花开", "了"]
+    strict = get_tokenizer(TokenizerConfig(name="jieba", hmm=False))
+    assert [token.text for token in strict("花开了，3.14 well-known")] == ["花", "开", "了", "，", "3.14", "well-known"]
+
+
+def test_jieba_knows_the_words_it_is_given():
+    sentence = "焦恩俊演过白浅儿"
+    named = get_tokenizer(TokenizerConfig(name="jieba", dictionary=("白浅儿", "焦恩俊")))
+    assert [token.text for token in named(sentence)] == ["焦恩俊", "演", "过", "白浅儿"]
+    assert texts("jieba", sentence) != ["焦恩俊", "演", "过", "白浅儿"]  # and others do not learn them
+
+
+def test_traditional_characters_are_read_as_simplified():
+    tokens = get_tokenizer(TokenizerConfig(name="jieba", simplify=True))("這個東西，臺灣的軟體")
+    assert [token.text for token in tokens[:2]] == ["这个", "东西"]
+    assert [(token.start, token.end) for token in tokens[:2]] == [(0, 2), (2, 4)]
 
 
 def test_an_unknown_name_lists_the_known():

@@ -11,6 +11,23 @@ from elmokit.errors import ConfigError
 TokenizerName = Literal["whitespace", "words", "jieba", "characters"]
 TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
+
+@dataclass(frozen=True, kw_only=True)
+class TokenizerConfig:
+    """How text becomes tokens."""
+
+    name: TokenizerName = "words"
+    """What stands between white space, words, Chinese words by jieba, or characters."""
+    normalize: Literal["none", "nfkc"] = "none"
+    """nfkc: full-width letters and digits, ligatures and the like are read as ordinary ones."""
+    hmm: bool = True
+    """jieba: words that its dictionary lacks are guessed by its hidden Markov model."""
+    dictionary: tuple[str, ...] = ()
+    """jieba: more words, such as the names in a novel."""
+    simplify: bool = False
+    """Traditional Chinese characters are read as simplified ones, by OpenCC."""
+
+
 Filters = tuple[tuple[int, int], ...]
 MOST_LAYERS = 100  # more than any model has: a file that says so is broken, or wants to keep a machine busy
 ORIGINAL_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))

@@ -1,19 +1,20 @@
-"""Text to tokens that know their place in it."""
+"""Text to tokens that know where in it they stand."""
 
 import re
 import unicodedata
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from elmokit.config import TOKENIZER_NAMES
-from elmokit.errors import ConfigError
+from elmokit.config import TOKENIZER_NAMES, TokenizerConfig
+from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.text.sentences import ABBREVIATIONS
 
 
 class Token(NamedTuple):
-    """A token and where it stands: text == source[start:end]."""
+    """A token and where it stands: text is source[start:end], normalised as its tokenizer does."""
 
     text: str
     start: int
@@ -36,6 +37,10 @@ _EMOJI = rf"[\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_PICTURE}(?:\u200
 _URL = r"(?i:https?://|ftp://|www\.)[!#-;=?-~]*[A-Za-z0-9_/=#~&%+$*@-]"
 # The bounds keep "a+a+a+..." linear; no longer address is valid.
 _EMAIL = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,9}+"
+_TAG = (  # #tag, #话题#, @name; one in Chinese characters needs an end that can be seen
+    rf"[#＃](?:[\w·-]{{1,50}}+[#＃]|{_LETTER}{{1,100}}+)"
+    rf"|(?<!\w)[@＠](?:[\w-]{{1,50}}+(?=[\s:：,，]|$)|{_LETTER}{{1,100}}+)"
+)
 _STOPPED = (  # U.S. and e.g., J. K. Rowling, Mr.
     rf"(?:[A-Za-z]\.){{2,}}+(?!{_LETTER})|[A-HJ-Z]\.(?=\s[A-Z])"
     rf"|(?:{'|'.join(re.escape(word) for word in sorted(ABBREVIATIONS))})\.(?!{_LETTER})"
@@ -45,37 +50,114 @@ _CLITIC_ALONE = r"['’](?i:s|m|d|ll|re|ve)(?![\w'’])"
 _PUNCTUATION_RUN = r"-{2,}+|\.{2,}+|…++|—++"
 
 
+_VANISHING = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
+@dataclass(frozen=True)
+class _Tokenizer:
+    """Finds tokens in text that was normalised, and says where they stand in the text as it was."""
+
+    config: TokenizerConfig
+
+    def __call__(self, text: str) -> list[Token]:
+        found = _FINDERS[self.config.name]
+        if self.config.name == "whitespace":
+            return list(found(text, self.config))
+        readable, spans = _readable(text, self.config)
+        if spans is None:
+            return list(found(readable, self.config))
+        return [Token(word, spans[start][0], spans[end - 1][1]) for word, start, end in found(readable, self.config)]
+
+
 @cache
-def get_tokenizer(name: str) -> Tokenizer:
-    """The tokenizer of that name: one of config.TOKENIZER_NAMES."""
-    if name not in _BUILDERS:
-        raise ConfigError(f"there is no tokenizer {name!r}: choose one of {', '.join(TOKENIZER_NAMES)}")
-    return _BUILDERS[name]()
+def get_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
+    """The tokenizer of a config, or of one of config.TOKENIZER_NAMES with all else as usual."""
+    if isinstance(config, str):
+        if config not in TOKENIZER_NAMES:
+            raise ConfigError(f"there is no tokenizer {config!r}: choose one of {', '.join(TOKENIZER_NAMES)}")
+        config = TokenizerConfig(name=config)
+    if config.simplify:
+        _simplifier()
+    return _Tokenizer(config)
 
 
-def _whitespace() -> Tokenizer:
+def _readable(text: str, config: TokenizerConfig) -> tuple[str, list[tuple[int, int]] | None]:
+    """The text as tokens are sought in it, and where each of its characters was; None if that is the same."""
+    if config.simplify:
+        text = _simplified(text)
+    plain = config.normalize == "none" or unicodedata.is_normalized("NFKC", text)
+    if plain and not _VANISHING.search(text):
+        return text, None
+    pieces: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for match in _cluster().finditer(text):
+        piece = match.group() if plain else unicodedata.normalize("NFKC", match.group())
+        piece = _VANISHING.sub("", piece)
+        pieces.append(piece)
+        spans += [match.span()] * len(piece)
+    return "".join(pieces), spans
+
+
+def _simplified(text: str) -> str:
+    """Simplified characters, each where the traditional one stood."""
+    whole: str = _simplifier().convert(text)
+    return whole if len(whole) == len(text) else "".join(map(_simplified_character, text))
+
+
+def _simplified_character(character: str) -> str:
+    found: str = _simplifier().convert(character)
+    return found if len(found) == 1 else character
+
+
+@cache
+def _simplifier() -> Any:
+    try:
+        import opencc
+    except ImportError:
+        raise MissingExtraError(
+            'traditional characters are simplified by opencc: pip install "elmokit[chinese]"'
+        ) from None
+    return opencc.OpenCC("t2s")
+
+
+def _whitespace(text: str, _config: TokenizerConfig) -> Iterator[Token]:
     """Whatever stands between white space."""
-    return partial(_find, re.compile(r"\S++"))
+    return _find(re.compile(r"\S++"), text)
 
 
-def _words() -> Tokenizer:
+def _words(text: str, _config: TokenizerConfig) -> Iterator[Token]:
     """Words and punctuation as in the Penn Treebank; each Han character is a word (for Chinese words take jieba)."""
-    word = rf"(?P<word>(?:{_STOPPED}|{_word()})(?:{_JOINT}{_word()})*+)"
-    others = (rf"[{_KANA}]++", _CLITIC_ALONE, _PUNCTUATION_RUN, rf"\S{_mark()}*+")
-    return partial(_find_and_split_clitics, re.compile("|".join((_EMOJI, _URL, _EMAIL, word, *others))))
+    for match in _word_pattern().finditer(text):
+        for start, end in pairwise((match.start(), *_clitic_starts(match), match.end())):
+            yield Token(text[start:end], start, end)
 
 
-def _characters() -> Tokenizer:
+def _characters(text: str, _config: TokenizerConfig) -> Iterator[Token]:
     """Each Han character and each punctuation mark; other words and numbers whole."""
-    return partial(_find, re.compile(rf"{_EMOJI}|{_word()}(?:{_JOINT}{_word()})*+|[{_KANA}]++|\S{_mark()}*+"))
+    return _find(_character_pattern(), text)
 
 
-def _jieba() -> Tokenizer:
-    """Chinese words by jieba's dictionary, and by its hidden Markov model where the dictionary has none."""
-    return _find_with_jieba
+def _jieba(text: str, config: TokenizerConfig) -> Iterator[Token]:
+    """Chinese words by jieba's dictionary, and by its hidden Markov model where the dictionary has none.
+
+    Emoji, addresses, tags, words in letters and numbers are whole, unless jieba has a word, T恤, that goes beyond.
+    """
+    # rjieba counts code points, as Python does, but refuses lone surrogates: "replace" puts one "?" for each.
+    pieces = _dictionary(config.dictionary).tokenize(text.encode("utf-8", "replace").decode("utf-8"), hmm=config.hmm)
+    wholes = _whole_pattern().finditer(text)
+    whole, done = next(wholes, None), 0
+    for _, start, end in pieces:
+        while whole and whole.end() <= start:
+            whole = next(wholes, None)
+        if start < done or text[start:end].isspace():
+            continue
+        if whole and whole.start() <= start and end <= whole.end():
+            start, end = max(done, whole.start()), whole.end()
+        yield Token(text[start:end], start, end)
+        done = end
 
 
-_BUILDERS: dict[str, Callable[[], Tokenizer]] = {
+_FINDERS: dict[str, Callable[[str, TokenizerConfig], Iterator[Token]]] = {
     "whitespace": _whitespace,
     "words": _words,
     "jieba": _jieba,
@@ -84,11 +166,30 @@ _BUILDERS: dict[str, Callable[[], Tokenizer]] = {
 
 
 @cache
+def _dictionary(words: tuple[str, ...]) -> Any:
+    """Jieba with its own dictionary and these words."""
+    import rjieba
+
+    if not words:
+        return rjieba
+    jieba = rjieba.Jieba()
+    for word in words:
+        jieba.add_word(word, None, None)
+    return jieba
+
+
+@cache
 def _mark() -> str:
-    """A pattern for what stays with the letter before it: combining marks, joiners, soft hyphens, variants."""
+    """A pattern for what stays with the letter before it: combining marks, joiners, variants."""
     # Marks of scripts beyond U+FFFF are left out: re searches those one by one, which made this pattern 7 times slower.
     marks = (chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)).startswith("M"))
-    return rf"[{''.join(marks)}\u00ad\u200c\u200d\U000e0100-\U000e01ef]"
+    return rf"[{''.join(marks)}\u200c\u200d\U000e0100-\U000e01ef]"
+
+
+@cache
+def _cluster() -> re.Pattern[str]:
+    """A character and its marks, or the letters of Korean syllables: what is normalised together."""
+    return re.compile(rf"[\u1100-\u11ff]++|.{_mark()}*+", re.DOTALL)
 
 
 def _word() -> str:
@@ -96,28 +197,31 @@ def _word() -> str:
     return rf"{_LETTER}++(?:{_mark()}++{_LETTER}*+)*+"
 
 
-def _find(pattern: re.Pattern[str], text: str) -> list[Token]:
-    return [Token(match.group(), *match.span()) for match in pattern.finditer(text)]
+@cache
+def _word_pattern() -> re.Pattern[str]:
+    word = rf"(?P<word>(?:{_STOPPED}|{_word()})(?:{_JOINT}{_word()})*+)"
+    others = (rf"[{_KANA}]++", _CLITIC_ALONE, _PUNCTUATION_RUN, rf"\S{_mark()}*+")
+    return re.compile("|".join((_EMOJI, _URL, _EMAIL, _TAG, word, *others)))
 
 
-def _find_with_jieba(text: str) -> list[Token]:
-    import rjieba
-
-    # rjieba counts code points, as Python does, but refuses lone surrogates: "replace" puts one "?" for each.
-    pieces = rjieba.tokenize(text.encode("utf-8", "replace").decode("utf-8"), hmm=True)
-    return [Token(text[start:end], start, end) for word, start, end in pieces if not word.isspace()]
+@cache
+def _character_pattern() -> re.Pattern[str]:
+    words = rf"{_word()}(?:{_JOINT}{_word()})*+"
+    return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{words}|[{_KANA}]++|\S{_mark()}*+")
 
 
-def _find_and_split_clitics(pattern: re.Pattern[str], text: str) -> list[Token]:
-    return [
-        Token(text[start:end], start, end)
-        for match in pattern.finditer(text)
-        for start, end in pairwise((match.start(), *_clitic_starts(match), match.end()))
-    ]
+@cache
+def _whole_pattern() -> re.Pattern[str]:
+    """What jieba must not take apart."""
+    return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{_word()}(?:{_JOINT}{_word()})*+")
+
+
+def _find(pattern: re.Pattern[str], text: str) -> Iterator[Token]:
+    return (Token(match.group(), *match.span()) for match in pattern.finditer(text))
 
 
 def _clitic_starts(match: re.Match[str]) -> list[int]:
-    """Where "don't" and "it's" are cut: before "n't" and "'s"."""
+    """Where "don't" and "it's" are divided: before "n't" and "'s"."""
     if match.lastgroup != "word":
         return []
     return [match.start() + clitic.start() for clitic in _CLITIC.finditer(match.group())]
