@@ -223,7 +223,7 @@ class TestIntake:
             folder = tmp_path / str(number)
             run_app("index", "build", *paths, "-m", model_folder, "-o", folder)
             output = capsys.readouterr()
-            assert output.out == f"{folder}: 405 occurrences in 51 sentences\n"
+            assert output.out == f"{folder}: 404 occurrences in 51 sentences\n"
             assert ": done, 51 sentences" in output.err
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from elmokit.errors import ConfigError
 
-TokenizerName = Literal["whitespace", "words", "jieba", "characters"]
+TokenizerName = Literal["auto", "whitespace", "words", "jieba", "characters"]
 TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 
@@ -16,8 +16,9 @@ TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 class TokenizerConfig:
     """How text becomes tokens."""
 
-    name: TokenizerName = "words"
-    """What stands between white space, words, Chinese words by jieba, or characters."""
+    name: TokenizerName = "auto"
+    """What stands between white space, words, Chinese words by jieba, or characters; auto is jieba for text that is
+    mostly Han, else words."""
     normalize: Literal["none", "nfkc"] = "none"
     """nfkc: full-width letters and digits, ligatures and the like are read as ordinary ones."""
     hmm: bool = True
@@ -26,6 +27,10 @@ class TokenizerConfig:
     """jieba: more words, such as the names in a novel."""
     simplify: bool = False
     """Traditional Chinese characters are read as simplified ones, by OpenCC."""
+
+
+Tokenization = TokenizerName | TokenizerConfig
+"""A tokenizer by its name, with all else as usual, or with its settings."""
 
 
 Filters = tuple[tuple[int, int], ...]
@@ -137,8 +142,8 @@ class ModelConfig:
     """What predicts words; none where the model came without it."""
     forget_bias: float = 0.0
     """Added to the forget gate at run time; 1.0 in models made with TensorFlow."""
-    tokenizer: TokenizerName = "words"
-    """How raw text is split into tokens."""
+    tokenizer: Tokenization = "auto"
+    """How raw text is split into tokens: a name, or a name and its settings."""
 
     def __post_init__(self) -> None:
         if self.characters is None and self.words is None:

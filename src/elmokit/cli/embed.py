@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import Source, TextOptions
-from elmokit.config import TokenizerName
+from elmokit.cli.options import MODEL, Source, TextOptions, TokenOptions, model_for
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
@@ -21,18 +20,18 @@ def embed(
     source: Annotated[Source, Parameter(name="INPUT")],
     /,
     *more: Annotated[Source, Parameter(name="MORE")],
-    model: Annotated[str, Parameter(alias="-m")],
     output: Annotated[Path, Parameter(alias="-o")],
+    model: Annotated[str | None, Parameter(alias="-m", help=MODEL)] = None,
     layers: str = "average",
-    text: TextOptions = TextOptions(),  # noqa: B008
-    tokenizer: TokenizerName | None = None,
+    text: TextOptions = TextOptions(),
+    tokens: TokenOptions = TokenOptions(),
     precision: Literal["fp32", "int8"] = "fp32",
     batch_tokens: int = 4096,
     device: str = "cpu",
 ) -> None:
     """Give every token of a text its contextual vector.
 
-    Example: elmokit embed novel.txt -m MODEL -o vectors.h5
+    Example: elmokit embed novel.txt -o vectors.h5
 
     Parameters
     ----------
@@ -40,14 +39,10 @@ def embed(
         A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     more
         More of them; the sentences of all go to one file, in this order.
-    model
-        A model's name, folder, file or address.
     output
         Where the vectors go: .h5 (AllenNLP's layout), .npz, .safetensors or .parquet.
     layers
         average, top, all, or a layer's number; 0 is the context-free token vector.
-    tokenizer
-        What splits sentences into tokens; the model's own unless given.
     precision
         fp32, or int8: faster on large models, for nearly the same vectors.
     batch_tokens
@@ -62,16 +57,18 @@ def embed(
     from elmokit.cli.progress import watched
     from elmokit.elmo import load
     from elmokit.progress import tracked
-    from elmokit.text.corpus import open_corpus
+    from elmokit.text.corpus import beginning, open_corpus
+    from elmokit.text.documents import open_texts
     from elmokit.text.tokenizers import get_tokenizer
     from elmokit.vectors import write_vectors
 
-    elmo = load(model, precision=precision, device=device, batch_tokens=batch_tokens)
+    lines = text.meaning
+    files = open_texts([source, *more], lines=lines, repeatable=False)
+    elmo = load(model_for(model, beginning(files)), precision=precision, device=device, batch_tokens=batch_tokens)
     wanted: Layers = int(layers) if layers.isdecimal() else layers  # type: ignore[assignment]
     elmo.embed([], layers=wanted)  # says at once if there are no such layers
-    chosen = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    lines = text.meaning
-    corpus = open_corpus([source, *more], chosen, lines=lines, repeatable=False, keep_empty=lines == "sentences")
+    tokenizer = get_tokenizer(tokens.over(elmo.config.tokenizer))
+    corpus = open_corpus(files, tokenizer, keep_empty=lines == "sentences")
     with watched(corpus.name) as progress:
         sentences = tracked(corpus, progress, "embedding", unit="sentences")
         count = write_vectors(output, _embedded(elmo, sentences, wanted))

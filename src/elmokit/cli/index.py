@@ -1,12 +1,13 @@
 """`elmokit index`: every word of a corpus where it stands, found by its meaning there."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from elmokit.cli.options import TEXTS, Bracketed, Count, Json, Source, StudyOptions
+from elmokit.cli.options import TEXTS, Bracketed, Count, Json, Source, StudyOptions, model_for
 from elmokit.cli.output import plain, print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
@@ -18,11 +19,11 @@ index = App(name="index", help="Search a large corpus by meaning: build an index
 def build(
     *corpus: Annotated[Source, Parameter(name="CORPUS", help=TEXTS)],
     output: Annotated[Path, Parameter(alias="-o")],
-    options: StudyOptions,
+    options: StudyOptions = StudyOptions(),
 ) -> None:
     """Give every occurrence of every word in a corpus its vector, in an index to be searched.
 
-    Example: elmokit index build novels/ --model MODEL -o novels.index
+    Example: elmokit index build novels/ -o novels.index
 
     A build that was broken off goes on where it had come to when the same command is given again.
 
@@ -33,15 +34,22 @@ def build(
     """
     from elmokit.lexicon.index import build_index, identify
     from elmokit.lexicon.index_tables import import_lancedb
+    from elmokit.text.corpus import beginning
+    from elmokit.text.documents import open_texts
 
     import_lancedb()
-    elmo, tokenizer = options.load()
-    path = Path(options.model).expanduser().resolve()
-    model = identify(elmo, str(path) if path.exists() else options.model)
-    text, name = options.open(corpus, tokenizer), options.tokenizer or elmo.config.tokenizer
+    files = open_texts(corpus, lines=options.meaning)
+    name = model_for(options.model, beginning(files))
+    elmo, [text] = replace(options, model=name).open(files)
+    path = Path(name).expanduser().resolve()
+    model = identify(elmo, str(path) if path.exists() else name)
     try:
         with watched(text.name) as progress:
-            reading: dict[str, Any] = {"layers": options.layers, "model": model, "tokenizer": name}
+            reading: dict[str, Any] = {
+                "layers": options.layers,
+                "model": model,
+                "tokenizer": options.over(elmo.config.tokenizer),
+            }
             found = build_index(text, elmo, output, progress=progress, **reading)
     except KeyboardInterrupt:
         print(f"{output}: what is committed is kept; the same command goes on with it", file=sys.stderr)

@@ -1,21 +1,25 @@
 """Options that several commands share; a field's docstring is its help."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from elmokit.config import TokenizerName, set_value
-from elmokit.errors import ConfigError
+from elmokit.config import Tokenization, TokenizerName, set_value
+from elmokit.errors import ConfigError, DataError
 from elmokit.text.layout import Lines
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
     from elmokit.embedder import Layers
     from elmokit.text.corpus import TextCorpus
+    from elmokit.text.documents import Paths
     from elmokit.text.tokenizers import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 TEXTS = "Text (.txt, .jsonl, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
 Bracketed = Annotated[
@@ -53,22 +57,73 @@ class TextOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class TokenOptions:
+    """How text is split into tokens: as the model was trained, but for what is given."""
+
+    tokenizer: TokenizerName | None = None
+    """What splits text into tokens: white space, words, Chinese words by jieba, or characters; auto is jieba for text
+    that is mostly Han, else words. The model's own unless given."""
+    normalize: Literal["none", "nfkc"] | None = None
+    """nfkc: full-width letters and digits, ligatures and the like are read as ordinary ones."""
+    hmm: bool | None = None
+    """jieba: guess the words that its dictionary lacks by its hidden Markov model."""
+    dictionary: Path | None = None
+    """jieba: a file of more words, one per line, such as the names in a novel."""
+    simplify: bool | None = None
+    """Read traditional Chinese characters as simplified ones, by OpenCC."""
+
+    def over(self, given: Tokenization) -> Tokenization:
+        """The tokenizer with what the options say."""
+        from elmokit.text.tokenizers import with_settings
+
+        words = self.dictionary and _words_of(self.dictionary)
+        settings = {"normalize": self.normalize, "hmm": self.hmm, "dictionary": words, "simplify": self.simplify}
+        if all(value is None for value in settings.values()):
+            return self.tokenizer or given
+        return with_settings(given, name=self.tokenizer, **settings)
+
+
+def _words_of(path: Path) -> tuple[str, ...]:
+    """The first field of each line, as jieba's own dictionaries have it: word, count, part of speech."""
+    try:
+        lines = path.expanduser().read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise DataError(f"{path}: the dictionary cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: the dictionary is not UTF-8: save it so, one word per line") from None
+    return tuple(line.split()[0] for line in lines if line.strip())
+
+
+MODEL = """A bundled model (en, zh), a model's folder, file or address; zh for text that is mostly Han, else en, unless
+given."""
+
+
+def model_for(model: str | None, text: str) -> str:
+    """The model that was named, or the bundled one for a text, which the logger is told."""
+    if model:
+        return model
+    from elmokit.text.tokenizers import is_mostly_han
+
+    chosen = "zh" if is_mostly_han(text) else "en"
+    logger.info("model %s, unless --model names another", chosen)
+    return chosen
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(TokenOptions):
     """Which model reads, and how."""
 
-    model: Annotated[str, Parameter(alias="-m")]
-    """A model's name, folder, file or address."""
-    tokenizer: TokenizerName | None = None
-    """How text is split into tokens; as the model was trained unless given."""
+    model: Annotated[str | None, Parameter(alias="-m", help=MODEL)] = None
     json: Json = False
 
-    def load(self) -> tuple["Elmo", "Tokenizer"]:
-        """The model, and the tokenizer of the text that it reads."""
+    def load(self, text: str) -> tuple["Elmo", "Tokenizer"]:
+        """The model for a text, and the tokenizer that it is read with."""
         from elmokit.elmo import load
         from elmokit.text.tokenizers import get_tokenizer
 
-        elmo = load(self.model)
-        return elmo, get_tokenizer(self.tokenizer) if self.tokenizer else elmo.tokenizer
+        elmo = load(model_for(self.model, text))
+        return elmo, get_tokenizer(self.over(elmo.config.tokenizer))
 
 
 @Parameter(name="*")
@@ -83,10 +138,14 @@ class StudyOptions(ModelOptions, TextOptions):
     def layers(self) -> "Layers":
         return int(self.layer) if self.layer.isdecimal() else self.layer  # type: ignore[return-value]
 
-    def open(self, paths: Sequence[Path], tokenizer: "Tokenizer") -> "TextCorpus":
-        from elmokit.text.corpus import open_corpus
+    def open(self, *groups: "Paths") -> tuple["Elmo", list["TextCorpus"]]:
+        """The model for these texts, and each group of them as a corpus."""
+        from elmokit.text.corpus import beginning, open_corpus
+        from elmokit.text.documents import open_texts
 
-        return open_corpus(paths, tokenizer, lines=self.meaning)
+        texts = [open_texts(paths, lines=self.meaning) for paths in groups]
+        elmo, tokenizer = self.load("\n".join(map(beginning, texts)))
+        return elmo, [open_corpus(files, tokenizer) for files in texts]
 
 
 @Parameter(name="*")

@@ -1,14 +1,13 @@
 """`elmokit pretrain`, `finetune` and `perplexity`: from text to a model, and how good it is."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import Source, TextOptions
-from elmokit.config import TokenizerName
+from elmokit.cli.options import Source, TextOptions, TokenOptions
 
 Corpus = Annotated[Source, Parameter(name="CORPUS")]
 
@@ -22,7 +21,7 @@ class RunOptions:
     """The folder of the run; the model in it can be loaded at any time."""
     set_: Annotated[list[str] | None, Parameter(name=["--set", "-s"])] = None
     """Any setting of the recipe, by its path: training.batch=64. May be repeated."""
-    text: TextOptions = TextOptions()  # noqa: RUF009
+    text: TextOptions = TextOptions()
     valid: list[Path] | None = None
     """Files to measure on; a share of the corpus is held out unless given."""
     resume: Annotated[bool, Parameter(negative="")] = False
@@ -36,7 +35,7 @@ class RunOptions:
 def pretrain(
     *corpus: Corpus,
     recipe: str = "novel",
-    tokenizer: TokenizerName | None = None,
+    tokens: TokenOptions = TokenOptions(),
     vocabulary: Path | None = None,
     vocab_size: int | None = None,
     min_count: int | None = None,
@@ -44,7 +43,7 @@ def pretrain(
 ) -> None:
     """Train a bidirectional language model on text of your own.
 
-    Example: elmokit pretrain novel.txt -o my-model --recipe novel --tokenizer jieba -s training.epochs=4
+    Example: elmokit pretrain novel.txt -o my-model -s training.epochs=4
 
     Parameters
     ----------
@@ -52,8 +51,6 @@ def pretrain(
         Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
     recipe
         tiny, novel, small, original, or a .toml file of your own.
-    tokenizer
-        How text is split into tokens; as the recipe says unless given.
     vocabulary
         A file of words, most frequent first after `<S>`, `</S>` and `<UNK>`; made from the corpus unless given.
     vocab_size
@@ -67,10 +64,10 @@ def pretrain(
 
     if vocabulary and (vocab_size, min_count) != (None, None):
         raise ConfigError("--vocabulary is taken as it is: leave out --vocab-size and --min-count, or shorten the file")
-    flags = {"model.tokenizer": tokenizer, "corpus.vocab_size": vocab_size, "corpus.min_count": min_count}
+    flags = {"corpus.vocab_size": vocab_size, "corpus.min_count": min_count}
     given = [f"{name}={value}" for name, value in flags.items() if value is not None]
     words = read_vocabulary(vocabulary) if vocabulary else None
-    _train(corpus, read_recipe(recipe), given, run, vocabulary=words)
+    _train(corpus, read_recipe(recipe), given, run, tokens, vocabulary=words)
 
 
 def finetune(
@@ -109,11 +106,16 @@ def finetune(
         values["model"]["softmax"] = {}
         values.setdefault("training", {}).setdefault("head_epochs", 0.5)
     words = start.vocabulary if own_softmax or start.config.words else None
-    _train(corpus, values, [], run, vocabulary=words, start=start, new_words=new_words)
+    _train(corpus, values, [], run, TokenOptions(), vocabulary=words, start=start, new_words=new_words)
 
 
 def _train(
-    corpus: Sequence[Path], values: dict[str, Any], given: Sequence[str], run: RunOptions, **options: Any
+    corpus: Sequence[Path],
+    values: dict[str, Any],
+    given: Sequence[str],
+    run: RunOptions,
+    tokens: TokenOptions,
+    **options: Any,
 ) -> None:
     """Train by the recipe's values and by what was set as name=value."""
     from elmokit.cli.progress import watched
@@ -128,6 +130,7 @@ def _train(
             raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
         set_value(values, name, value)
     recipe = make_recipe(values)
+    recipe = replace(recipe, model=replace(recipe.model, tokenizer=tokens.over(recipe.model.tokenizer)))
     options |= {"valid_paths": run.valid or (), "resume": run.resume, "workers": run.workers, "device": run.device}
     with watched(str(run.output)) as progress:
         pretrain(corpus, run.output, recipe, progress=progress, **options)
@@ -138,8 +141,8 @@ def perplexity(
     text: Annotated[Source, Parameter(name="FILE")],
     /,
     *,
-    options: TextOptions = TextOptions(),  # noqa: B008
-    tokenizer: TokenizerName | None = None,
+    options: TextOptions = TextOptions(),
+    tokens: TokenOptions = TokenOptions(),
 ) -> None:
     """Measure how well a model predicts a text: exact perplexity, each sentence from a zero state.
 
@@ -151,8 +154,6 @@ def perplexity(
         A model with its softmax, such as the folder of a run.
     text
         A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
-    tokenizer
-        How sentences are split into tokens; the model's own unless given.
     """
     from elmokit.cli.progress import watched
     from elmokit.elmo import load
@@ -162,8 +163,8 @@ def perplexity(
     from elmokit.text.tokenizers import get_tokenizer
 
     elmo = load(model)
-    chosen = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    corpus = open_corpus([text], chosen, lines=options.meaning, repeatable=False)
+    tokenizer = get_tokenizer(tokens.over(elmo.config.tokenizer))
+    corpus = open_corpus([text], tokenizer, lines=options.meaning, repeatable=False)
     with watched(corpus.name) as progress:
         contexts = tracked(corpus, progress, "measuring", unit="sentences")
         found = measure(elmo, (context.words for context in contexts))

@@ -1,13 +1,14 @@
 """`elmokit static`: one vector per word, trained and measured."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, validators
 
-from elmokit.cli.options import TEXTS, Source
+from elmokit.cli.options import TEXTS, Source, TokenOptions
+from elmokit.config import Tokenization
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ train = App(name="train", help="Train static vectors on text.")
 static.command(train)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Text(TextSettings):
+    """The tokenizer's settings are options of their own."""
+
+    tokenizer: Annotated[Tokenization, Parameter(parse=False)] = "auto"
+
+
 @FLAT
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
@@ -36,7 +44,8 @@ class TrainOptions:
     """Begin a text file with its words and width, as word2vec does; GloVe does not."""
     workers: int | None = None
     """Processes that tokenize the text; as many as there are cores unless given."""
-    text: Annotated[TextSettings, FLAT] = TextSettings()
+    text: Annotated[_Text, FLAT] = _Text()
+    tokens: TokenOptions = TokenOptions()
 
 
 Corpus = Annotated[Source, Parameter(name="CORPUS", help=TEXTS)]
@@ -87,7 +96,8 @@ def _train(
 
     check_output(options.output)
     with watched(str(options.output)) as progress:
-        with open_text(corpus, options.text, workers=options.workers, progress=progress) as text:
+        settings = replace(options.text, tokenizer=options.tokens.over(options.text.tokenizer))
+        with open_text(corpus, settings, workers=options.workers, progress=progress) as text:
             vectors = work(text, progress)
         vectors.save(options.output, header=options.header)
     print(f"{options.output}: {len(vectors.words):,} vectors of width {vectors.width:,}")

@@ -3,16 +3,15 @@
 import json as json_format
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from elmokit.cli.options import set_values
+from elmokit.cli.options import TokenOptions, model_for, set_values
 from elmokit.cli.progress import watched
-from elmokit.config import TokenizerName
 from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.tasks.task import FitSettings, InputSettings
 from elmokit.text.layout import Lines
@@ -34,26 +33,34 @@ class Vectors:
     """What a task learns on top of; a trained one finds it again, unless it moved."""
 
     model: Annotated[list[str] | None, Parameter(alias="-m", negative="")] = None
-    """An ELMo model whose layers are mixed; a trained task finds its own, unless it moved. May be repeated."""
+    """An ELMo model whose layers are mixed: a bundled model (en, zh), a folder, a file or an address; zh or en by the
+    training text unless any vectors are given. A trained task finds its own, unless it moved. May be repeated."""
     static: Annotated[list[Path] | None, Parameter(negative="")] = None
     """Static vectors beside it, or alone; of a trained task all vectors are named, or none. May be repeated."""
     lower_case: bool = True
     """Take the lower-case form of a word that has no static vector; of a trained task, as it was in training."""
 
-    def load(self) -> "Iterator[tuple[str | Path, Embedder]]":
-        """The embedders and where they are from, each loaded when it is asked for."""
+    def load(self, train: Path | None = None) -> "Iterator[tuple[str | Path, Embedder]]":
+        """The embedders and where they are from, each loaded when it is asked for; to train, there must be one."""
         from elmokit.elmo import load
         from elmokit.static.embedders import StaticVectors
 
         for static in self.static or []:
             yield static, StaticVectors.load(static, lower_case=self.lower_case)
-        for model in self.model or []:
+        bundled = [model_for(None, _beginning(train))] if train and not (self.model or self.static) else []
+        for model in self.model or bundled:
             yield model, load(model)
 
     def load_task(self, folder: Path) -> "Predictor":
         from elmokit.tasks import load
 
         return load(folder, embedders=[embedder for _, embedder in self.load()] or None)
+
+
+def _beginning(data: Path) -> str:
+    from elmokit.text.documents import TextFile
+
+    return TextFile(data.expanduser(), field=None).head()
 
 
 def _share(_type: Any, tokens: Sequence[Any]) -> float:
@@ -66,13 +73,11 @@ def _share(_type: Any, tokens: Sequence[Any]) -> float:
 
 @FLAT
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(TokenOptions):
     """What else can be said of a run."""
 
     sample: Annotated[float | None, Parameter(converter=_share)] = None
     """Learn from a share of the training data alone: 0.01 or 1%."""
-    tokenizer: TokenizerName | None = None
-    """How texts are divided that come without tokens; as the model does it unless given."""
     cache_folder: Path | None = None
     """Where frozen layers are kept for other runs on the same data; else they go when training ends."""
     resume: Flag = False
@@ -113,7 +118,7 @@ def train(
 ) -> None:
     """Train a task and keep what does best on the dev data.
 
-    Example: elmokit task train tagging --train train.conll --dev dev.conll --model MODEL --static glove.txt -o ner
+    Example: elmokit task train tagging --train train.conll --dev dev.conll -o ner
 
     Parameters
     ----------
@@ -133,11 +138,14 @@ def train(
     from elmokit.tasks import train as train_task
     from elmokit.tasks.loop import write_plots
 
-    options = {key: value for key, value in vars(run).items() if value is not None and value is not False}
+    tokens = {field.name for field in fields(TokenOptions)}
+    options = {key: value for key, value in vars(run).items() if key not in tokens and value not in (None, False)}
+    if any(getattr(run, name) is not None for name in tokens):
+        options["tokenizer"] = run.over("auto")
     options |= {**inputs.given, **training.given, "settings": set_values({}, set_, example="hidden=300")}
     try:
         with watched(str(train)) as progress:
-            embedders = vectors.load()
+            embedders = vectors.load(train)
             train_task(name, train=train, dev=dev, folder=output, embedders=embedders, progress=progress, **options)
             if reported := (output / "report.json").exists():  # senses have no epochs to report
                 try:

@@ -43,7 +43,7 @@ def neighbors(
 ) -> None:
     """Find the nearest words to a word, or to a word in a sentence the nearest occurrences.
 
-    Example: elmokit neighbors "He sat on the [bank] of the river" --corpus novel.txt --model MODEL
+    Example: elmokit neighbors "He sat on the [bank] of the river" --corpus novel.txt
 
     Parameters
     ----------
@@ -62,9 +62,8 @@ def neighbors(
     from elmokit.static.files import read_vectors
     from elmokit.text.brackets import has_brackets, read_brackets
 
-    elmo, tokenizer = options.load()
-    corpus, layers = options.open(options.corpus, tokenizer), options.layers
-    word = read_brackets(query, tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
+    (elmo, [corpus]), layers = options.open(options.corpus), options.layers
+    word = read_brackets(query, corpus.tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
     alone, vectors = word.word if word else query, read_vectors(static) if static else None
     beside = word_neighbors(alone, vectors, k=k) if vectors is not None and alone in vectors.words else []
     near: Sequence[Any]
@@ -72,7 +71,9 @@ def neighbors(
         if word:
             near = context_neighbors(word, corpus, elmo, k=k, any_word=any_word, layers=layers, progress=progress)
         else:
-            types = type_vectors(corpus, elmo, layers=layers, min_count=min_count, also=[query], progress=progress)
+            types = type_vectors(
+                corpus, elmo, layers=options.layers, min_count=min_count, also=[query], progress=progress
+            )
             near = word_neighbors(query, types, k=k)
     if options.json:
         print_json({"neighbors": near} | ({"static": beside} if static else {}))
@@ -98,7 +99,7 @@ def senses(
 ) -> None:
     """Group the occurrences of a word into senses.
 
-    Example: elmokit senses bank --corpus novel.txt --model MODEL --plot bank.html
+    Example: elmokit senses bank --corpus novel.txt --plot bank.html
 
     Parameters
     ----------
@@ -116,8 +117,7 @@ def senses(
 
     for path in plot or []:
         check_plot(path)
-    elmo, tokenizer = options.load()
-    corpus = options.open(options.corpus, tokenizer)
+    elmo, [corpus] = options.open(options.corpus)
     embedder = Surroundings(elmo) if by == "around" else elmo
     with watched(corpus.name) as progress:
         reading: dict[str, Any] = {"layers": options.layers, "limit": limit, "seed": seed, "progress": progress}
@@ -136,10 +136,12 @@ def senses(
             print(f"   {shown(example)}")
 
 
-def substitutes(sentence: Bracketed, /, *, options: ModelOptions, k: Count = 10, direction: Direction = "both") -> None:
+def substitutes(
+    sentence: Bracketed, /, *, options: ModelOptions = ModelOptions(), k: Count = 10, direction: Direction = "both"
+) -> None:
     """Show what the language model would put in the place of a word; it needs its softmax.
 
-    Example: elmokit substitutes "He sat on the [bank] of the river" --model MODEL
+    Example: elmokit substitutes "He sat on the [bank] of the river"
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def substitutes(sentence: Bracketed, /, *, options: ModelOptions, k: Count = 10,
     from elmokit.lexicon.predictions import substitutes as find
     from elmokit.text.brackets import read_brackets
 
-    elmo, tokenizer = options.load()
+    elmo, tokenizer = options.load(sentence)
     found = find(elmo, read_brackets(sentence, tokenizer), k=k, direction=direction)
     if options.json:
         print_json(found)
@@ -163,15 +165,18 @@ def substitutes(sentence: Bracketed, /, *, options: ModelOptions, k: Count = 10,
 
 
 def surprisal(
-    sentence: Annotated[str, Parameter(name="SENTENCE", allow_leading_hyphen=True)], /, *, options: ModelOptions
+    sentence: Annotated[str, Parameter(name="SENTENCE", allow_leading_hyphen=True)],
+    /,
+    *,
+    options: ModelOptions = ModelOptions(),
 ) -> None:
     """Show how surprising each word of a sentence is to a language model, in bits; it needs its softmax.
 
-    Example: elmokit surprisal "He sat on the bank of the river ." --model MODEL
+    Example: elmokit surprisal "He sat on the bank of the river ."
     """
     from elmokit.lexicon.predictions import surprisal as measure
 
-    elmo, tokenizer = options.load()
+    elmo, tokenizer = options.load(sentence)
     found = measure(elmo, [token.text for token in tokenizer(sentence)])
     if options.json:
         print_json(found)
@@ -188,14 +193,14 @@ def shift(
     second: Annotated[Source, Parameter(name="SECOND", help="Another text or folder.")],
     /,
     *,
-    options: StudyOptions,
+    options: StudyOptions = StudyOptions(),
     settings: ShiftOptions = ShiftOptions(),
     words: Annotated[list[str] | None, Parameter(negative="")] = None,
     seed: Seed = 0,
 ) -> None:
     """Find the words whose use differs most between two corpora.
 
-    Example: elmokit shift old/ new/ --model MODEL
+    Example: elmokit shift old/ new/
 
     Parameters
     ----------
@@ -204,8 +209,7 @@ def shift(
     """
     from elmokit.lexicon.shift import find_shift
 
-    elmo, tokenizer = options.load()
-    early, late = (options.open([path], tokenizer) for path in (first, second))
+    elmo, [early, late] = options.open([first], [second])
     with watched(f"{early.name} and {late.name}") as progress:
         reading: dict[str, Any] = {"layers": options.layers, "seed": seed, "progress": progress}
         changes = find_shift(early, late, elmo, words=words or (), settings=settings, **reading)

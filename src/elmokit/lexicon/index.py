@@ -14,7 +14,7 @@ from typing import Literal, NoReturn
 import msgspec
 import numpy as np
 
-from elmokit.config import TokenizerName
+from elmokit.config import Tokenization
 from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
@@ -49,7 +49,7 @@ class Reading(msgspec.Struct, frozen=True):
 
     model: ModelId
     layer: Layers
-    tokenizer: TokenizerName
+    tokenizer: Tokenization
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def build_index(
     *,
     layers: Layers = "average",
     model: ModelId | None = None,
-    tokenizer: TokenizerName | None = None,
+    tokenizer: Tokenization | None = None,
     exact_rows: int = EXACT_ROWS,
     progress: Progress = SILENCE,
 ) -> Manifest:

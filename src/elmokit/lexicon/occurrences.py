@@ -26,13 +26,16 @@ class Survey(NamedTuple):
 
     counts: Counter[str]
     sentences: int
+    tokenizer: str = ""
+    """How the corpus was split into words, where that is known."""
 
     def check_words(self, *words: str) -> None:
         """Refuse words that the corpus lacks, and offer near spellings."""
         for word in (word for word in words if word not in self.counts):
             near = ", ".join(near_spellings(word, self.counts))
             offer = f"; near spellings that it has: {near}" if near else ", nor one spelled nearly so"
-            raise DataError(f"the corpus has no word {word!r}{offer}")
+            how = f" (its tokenizer is {self.tokenizer})" if self.tokenizer else ""
+            raise DataError(f"the corpus{how} has no word {word!r}{offer}")
 
     def frequent(self, least: int) -> list[str]:
         """The words that occur at least so often, the most frequent first."""
@@ -73,7 +76,7 @@ def survey(corpus: Iterable[Context], *, progress: Progress = SILENCE, stage: st
         sentences += 1
     if not sentences:
         raise DataError("the corpus holds no words")
-    return Survey(counts, sentences)
+    return Survey(counts, sentences, str(getattr(corpus, "tokenizer", "")))
 
 
 def draw_occurrences(

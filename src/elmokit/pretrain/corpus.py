@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.config import Tokenization
 from elmokit.errors import ConfigError, DataError
 from elmokit.files import as_json, locked, replacing_folder, writing
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.characters import most_frequent_characters
+from elmokit.text.corpus import tokenizer_for
 from elmokit.text.documents import BLOCK_BYTES, Document, Paths, ending, iter_documents, open_texts, total_bytes
 from elmokit.text.layout import Lines
 from elmokit.text.numbering import BOS_ID, TRAIN, UNK_ID, VALID, Numberer, Piece, WordCounter, number_pieces
@@ -112,7 +114,7 @@ def prepare(
     paths: Paths,
     folder: Path,
     *,
-    tokenizer: str = "words",
+    tokenizer: Tokenization = "auto",
     vocabulary: Vocabulary | None = None,
     vocab_size: int | None = None,
     min_count: int = 1,
@@ -221,7 +223,9 @@ class CorpusSource:
         if not self.train:
             why = ": all of them are held out" if self.valid else ""
             raise DataError(f"no files to train on{why}: name some more")
-        self.vocabulary, self.settings = vocabulary, settings | ({"valid_share": 0.0} if self.valid else {})
+        self.vocabulary, self.tokenizer = vocabulary, tokenizer_for(self.train, settings["tokenizer"])
+        tokenizer = self.tokenizer if isinstance(self.tokenizer, str) else asdict(self.tokenizer)
+        self.settings = settings | {"tokenizer": tokenizer} | ({"valid_share": 0.0} if self.valid else {})
 
     def fingerprint(self) -> str:
         """A hash of the files' contents, endings and order, and of every setting."""
@@ -290,7 +294,7 @@ def _write(folder: Path, source: CorpusSource, fingerprint: str, workers: int | 
     total = total_bytes([*source.train, *source.valid])
     vocabulary = source.vocabulary
     counter = WordCounter(vocabulary.words if vocabulary else (BOS, EOS, UNK), limit=source.settings["max_types"])
-    numberer = Numberer(source.settings["tokenizer"], split=source.settings["lines"] != "sentences")
+    numberer = Numberer(source.tokenizer, split=source.settings["lines"] != "sentences")
     numbered = number_pieces(source.pieces(), numberer, workers=workers, size=total)
     with ExitStack() as stack:
         files = [stack.enter_context((folder / name).open("wb")) for name in IDS]

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -37,7 +37,8 @@ from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
 from elmokit.pretrain.trainer import StepResult, Trainer, new_model
 from elmokit.progress import SILENCE, Progress, duration
-from elmokit.text.documents import Paths
+from elmokit.text.corpus import tokenizer_for
+from elmokit.text.documents import Paths, open_texts
 from elmokit.text.vocabulary import Vocabulary
 
 RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
@@ -68,6 +69,8 @@ def pretrain(
     `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder.
     """
     folder, recipe = Path(folder), make_recipe(recipe)
+    texts = open_texts(paths, lines=recipe.corpus.lines, field=recipe.corpus.field)
+    recipe = replace(recipe, model=replace(recipe.model, tokenizer=tokenizer_for(texts, recipe.model.tokenizer)))
     # Of several graphics cards each of a machine's processes takes its own.
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
@@ -77,7 +80,7 @@ def pretrain(
             _check_folder(folder, recipe, resume=resume)
             settings = asdict(recipe.corpus) | {"tokenizer": recipe.model.tokenizer, "vocabulary": vocabulary}
             settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": resume}
-            prepare(paths, folder / CORPUS, progress=progress, **settings)
+            prepare(texts, folder / CORPUS, progress=progress, **settings)
         if world > 1:
             dist.barrier()
         bounds = recipe.corpus

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elmokit.errors import DataError, OutputError
 from elmokit.progress import SILENCE, Progress
 from elmokit.static.settings import TextSettings
+from elmokit.text.corpus import tokenizer_for
 from elmokit.text.documents import Paths, iter_documents, open_texts, total_bytes
 from elmokit.text.numbering import EOS_ID, SPECIAL_IDS, TRAIN, Numberer, Piece, RankedWords, WordCounter, number_pieces
 from elmokit.text.vocabulary import BOS, EOS, UNK
@@ -80,10 +81,10 @@ def read_text(
     As many processes as there are cores tokenize it, unless their number is given, and fewer if it is small.
     """
     files = open_texts(paths, lines=settings.lines, field=settings.field)
-    total = total_bytes(files)
+    total, tokenizer = total_bytes(files), tokenizer_for(files, settings.tokenizer)
     counter = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS)
     pieces = (Piece(text, TRAIN, position) for text, _, position in iter_documents(files))
-    numbered = number_pieces(pieces, Numberer(settings.tokenizer, settings.split), workers=workers, size=total)
+    numbered = number_pieces(pieces, Numberer(tokenizer, settings.split), workers=workers, size=total)
     with (folder / "numbers").open("wb") as numbers, closing(numbered):
         for piece, (found, ids) in numbered:
             words = [word.lower() for word in found] if settings.lower_case else found

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.config import Tokenization
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.errors import ConfigError, DataError
 from elmokit.static.files import Identity, read_blocks, read_vectors, write_vectors
@@ -22,7 +23,12 @@ class StaticEmbedder:
     layer_count = 1
 
     def __init__(
-        self, words: Sequence[str], vectors: Vectors | Identity, *, lower_case: bool = False, tokenizer: str = "words"
+        self,
+        words: Sequence[str],
+        vectors: Vectors | Identity,
+        *,
+        lower_case: bool = False,
+        tokenizer: Tokenization = "auto",
     ) -> None:
         self.words, self.vectors, self.lower_case = tuple(words), vectors, lower_case
         self.width = int(vectors.shape[1])
@@ -60,7 +66,7 @@ class StaticVectors(StaticEmbedder):
     """Words and a vector for each: skip-gram's, GloVe's, or any file's."""
 
     def __init__(
-        self, words: Sequence[str], vectors: Vectors, *, lower_case: bool = False, tokenizer: str = "words"
+        self, words: Sequence[str], vectors: Vectors, *, lower_case: bool = False, tokenizer: Tokenization = "auto"
     ) -> None:
         if vectors.ndim != 2 or len(vectors) != len(words):
             raise DataError(f"{len(words):,} words, but vectors of shape {vectors.shape}: expected a row for each word")
@@ -68,7 +74,7 @@ class StaticVectors(StaticEmbedder):
         self.vectors: Vectors = np.ascontiguousarray(vectors, dtype=np.float32)  # (V, D)
 
     @classmethod
-    def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "StaticVectors":
+    def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: Tokenization = "auto") -> "StaticVectors":
         """Vectors from word2vec's, fastText's or GloVe's text, word2vec's binary or safetensors."""
         return cls(*read_vectors(Path(path).expanduser()), lower_case=lower_case, tokenizer=tokenizer)
 
@@ -83,11 +89,11 @@ class OneHot(StaticEmbedder):
     It is kept as the indices alone; `embed` writes the vectors out, `indices` does not.
     """
 
-    def __init__(self, words: Sequence[str], *, lower_case: bool = False, tokenizer: str = "words") -> None:
+    def __init__(self, words: Sequence[str], *, lower_case: bool = False, tokenizer: Tokenization = "auto") -> None:
         super().__init__(words, Identity(len(words)), lower_case=lower_case, tokenizer=tokenizer)
 
     @classmethod
-    def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: str = "words") -> "OneHot":
+    def load(cls, path: str | Path, *, lower_case: bool = False, tokenizer: Tokenization = "auto") -> "OneHot":
         """The vocabulary of a file whose vectors are one-hot."""
         words: list[str] = []
         width = 0

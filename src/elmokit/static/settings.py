@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from elmokit.config import TokenizerName, check_above_zero, check_at_least
+from elmokit.config import Tokenization, check_above_zero, check_at_least
 from elmokit.text.layout import Lines
 
 
@@ -10,8 +10,8 @@ from elmokit.text.layout import Lines
 class TextSettings:
     """How text is read, and which of its words have vectors."""
 
-    tokenizer: TokenizerName = "words"
-    """How text is split into tokens."""
+    tokenizer: Tokenization = "auto"
+    """How text is split into tokens; auto is by jieba for text that is mostly Han, else words and punctuation."""
     lower_case: bool = False
     """Lower-case every word."""
     punctuation: bool = True

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 import elmokit
 from elmokit.bundled import bundled_path
-from elmokit.config import TokenizerName
+from elmokit.config import Tokenization
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError
 from elmokit.files import replacing_folder
@@ -114,7 +114,7 @@ class TaskConfig(msgspec.Struct, frozen=True, kw_only=True, tag_field="format", 
     settings: dict[str, Any]
     labels: tuple[str, ...]
     inputs: InputSettings
-    tokenizer: TokenizerName
+    tokenizer: Tokenization
     embedders: tuple[EmbedderId, ...]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from elmokit.config import TokenizerName
+from elmokit.config import Tokenization
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Place
 from elmokit.text.tokenizers import Tokenizer
@@ -97,7 +97,7 @@ class FitOptions:
     """The task's own, an object of its settings type."""
     inputs: InputSettings | None = None
     training: FitSettings | None = None
-    tokenizer: TokenizerName = "words"
+    tokenizer: Tokenization = "auto"
     """Of texts that come without tokens."""
     sample: float = 1.0
     """The share of the training data that is learned from."""

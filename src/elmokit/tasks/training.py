@@ -91,7 +91,7 @@ def train(
     named = _named(embedders)
     if "tokenizer" not in options:
         own = (one.config.tokenizer for one in named.values() if isinstance(one, Elmo))
-        chosen = replace(chosen, tokenizer=next(own, "words"))
+        chosen = replace(chosen, tokenizer=next(own, "auto"))
     return fit(name, examples, held_out, named, folder, chosen, progress=progress)
 
 

@@ -1,16 +1,21 @@
 """Documents to sentences and tokens: the one way in which every command reads running text."""
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from elmokit.config import Tokenization
 from elmokit.text.documents import Paths, TextFile, iter_documents, open_texts
 from elmokit.text.layout import Lines
 from elmokit.text.sentences import split_sentences
-from elmokit.text.tokenizers import Token, Tokenizer
+from elmokit.text.tokenizers import Token, Tokenizer, get_tokenizer, name_for, with_settings
+
+logger = logging.getLogger(__name__)
 
 LONGEST_SENTENCE = 10_000  # tokens; for text without any full stop
+FILES_LOOKED_AT = 20  # to see what a corpus is written in
 
 
 class Context(NamedTuple):
@@ -68,7 +73,7 @@ class TextCorpus:
 
 def open_corpus(
     paths: Paths,
-    tokenizer: Tokenizer,
+    tokenizer: Tokenizer | Tokenization,
     *,
     lines: Lines = "auto",
     field: str = "text",
@@ -77,7 +82,24 @@ def open_corpus(
 ) -> TextCorpus:
     """The corpus in files (.txt, .jsonl, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
     files = open_texts(paths, lines=lines, field=field, repeatable=repeatable)
+    if not callable(tokenizer):
+        tokenizer = get_tokenizer(tokenizer_for(files, tokenizer))
     return TextCorpus(tuple(files), tokenizer, keep_empty)
+
+
+def tokenizer_for(files: Sequence[TextFile], tokenizer: Tokenization) -> Tokenization:
+    """The tokenizer; "auto" is decided by what the texts begin with, and the logger is told of Chinese."""
+    if with_settings(tokenizer).name != "auto":
+        return tokenizer
+    name = name_for(beginning(files))
+    if name == "jieba":
+        logger.info("mostly Han characters: jieba finds the words, unless another tokenizer is named")
+    return name if isinstance(tokenizer, str) else with_settings(tokenizer, name=name)
+
+
+def beginning(files: Sequence[TextFile]) -> str:
+    """What the texts begin with, or some of them."""
+    return "\n".join(file.head() for file in files[:: 1 + len(files) // FILES_LOOKED_AT])
 
 
 def iter_sentences(text: str, *, split: bool) -> Iterator[str]:

@@ -27,7 +27,6 @@ from elmokit.text.layout import Lines, is_wrapped, unwrap
 
 logger = logging.getLogger(__name__)
 
-Paths = Iterable[Path | str] | Path | str
 STANDARD_INPUT = "-"
 BLOCK_BYTES = 100_000
 HEAD_BYTES = 1 << 18  # of a file, from which its layout is seen
@@ -89,6 +88,22 @@ class TextFile:
         with self.open() as file:
             return file_digest(file, blake2b).hexdigest()  # type: ignore[arg-type]
 
+    def head(self) -> str:
+        """The text it begins with; of a stream what has come of it, which is still there to be read."""
+        if self.stream is not None and not self.stream.seekable():
+            assert isinstance(self.stream, io.BufferedReader)
+            return self.stream.peek(HEAD_BYTES).decode("utf-8", "replace")
+        texts: list[str] = []
+        with self.open() as raw:
+            for text in _Source(self, raw).texts(HEAD_BYTES):
+                texts.append(text)
+                if sum(map(len, texts)) >= HEAD_BYTES:
+                    break
+        return "\n".join(texts)
+
+
+Paths = Iterable[Path | str | TextFile] | Path | str
+
 
 def open_texts(
     paths: Paths, *, lines: Lines = "auto", field: str | None = "text", repeatable: bool = True
@@ -96,9 +111,11 @@ def open_texts(
     """The text files among and under the paths, or the path, each once; a folder's hidden and other files are left out.
 
     What their lines are is seen from each file unless it is told, and reported to the logger. "-" is standard input; to
-    be repeatable, it is first copied to a temporary file.
+    be repeatable, it is first copied to a temporary file. Files that are open already stay as they are.
     """
-    given = [Path(path).expanduser() for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
+    opened = [path for path in paths if isinstance(path, TextFile)]
+    given = [Path(path).expanduser() for path in paths if not isinstance(path, TextFile)]
     for path in given:  # whatever their endings: what is not text is found out when it is read
         if str(path) != STANDARD_INPUT and not path.exists():
             raise DataError(f"{path}: there is no such file or folder")
@@ -109,7 +126,7 @@ def open_texts(
         files = [replace(file, lines=_layout(file)) for file in files]
         if files:
             logger.info(_described(files))
-    return files
+    return [*opened, *files]
 
 
 def iter_documents(files: Sequence[TextFile], *, block_bytes: int = BLOCK_BYTES) -> Iterator[Document]:
@@ -187,18 +204,7 @@ class _Source:
 
 
 def _layout(file: TextFile) -> Lines:
-    if file.stream is not None and not file.stream.seekable():
-        assert isinstance(file.stream, io.BufferedReader)
-        lines = file.stream.peek(HEAD_BYTES).decode("utf-8", "replace").split("\n")
-    else:
-        size, lines = 0, []
-        with file.open() as raw:
-            for text in _Source(file, raw).texts(HEAD_BYTES):
-                lines += text.split("\n")
-                size += len(text)
-                if size >= HEAD_BYTES:
-                    break
-    return "wrapped" if is_wrapped(lines) else "paragraphs"
+    return "wrapped" if is_wrapped(file.head().split("\n")) else "paragraphs"
 
 
 def _described(files: Sequence[TextFile]) -> str:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.config import Tokenization
 from elmokit.errors import ElmoError
 from elmokit.text.corpus import LONGEST_SENTENCE, iter_sentences
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer
@@ -52,7 +53,7 @@ class NumberedText(NamedTuple):
 class Numberer:
     """Splits text, one paragraph per line, into sentences, or takes its lines as they are, and numbers their words."""
 
-    tokenizer: str
+    tokenizer: Tokenization
     split: bool = True
 
     def __call__(self, text: str) -> NumberedText:

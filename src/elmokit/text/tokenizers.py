@@ -3,12 +3,12 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from elmokit.config import TOKENIZER_NAMES, TokenizerConfig
+from elmokit.config import TOKENIZER_NAMES, Tokenization, TokenizerConfig
 from elmokit.errors import ConfigError, MissingExtraError
 from elmokit.text.sentences import ABBREVIATIONS
 
@@ -26,6 +26,7 @@ Tokenizer = Callable[[str], list[Token]]
 _HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = r"\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 _LETTER = rf"[^\W{_HAN}{_KANA}]"
+_HAN_CHARACTER, _OTHER_WORD = re.compile(rf"[{_HAN}]"), re.compile(rf"{_LETTER}++|[{_KANA}]")
 _JOINT = r"(?:[-‐‑.'’]|(?<=\d)[,:/](?=\d))"
 
 _PICTURE = (
@@ -59,8 +60,11 @@ class _Tokenizer:
 
     config: TokenizerConfig
 
+    def __str__(self) -> str:
+        return self.config.name
+
     def __call__(self, text: str) -> list[Token]:
-        found = _FINDERS[self.config.name]
+        found = _FINDERS[name_for(text) if self.config.name == "auto" else self.config.name]
         if self.config.name == "whitespace":
             return list(found(text, self.config))
         readable, spans = _readable(text, self.config)
@@ -70,15 +74,32 @@ class _Tokenizer:
 
 
 @cache
-def get_tokenizer(config: TokenizerConfig | str) -> Tokenizer:
-    """The tokenizer of a config, or of one of config.TOKENIZER_NAMES with all else as usual."""
-    if isinstance(config, str):
-        if config not in TOKENIZER_NAMES:
-            raise ConfigError(f"there is no tokenizer {config!r}: choose one of {', '.join(TOKENIZER_NAMES)}")
-        config = TokenizerConfig(name=config)
+def get_tokenizer(given: Tokenization) -> Tokenizer:
+    """The tokenizer of that name, one of config.TOKENIZER_NAMES, or of these settings."""
+    config = with_settings(given)
     if config.simplify:
         _simplifier()
     return _Tokenizer(config)
+
+
+def with_settings(given: Tokenization, **settings: Any) -> TokenizerConfig:
+    """The tokenizer's settings, changed to those that are given and not None."""
+    if isinstance(given, str):
+        if given not in TOKENIZER_NAMES:
+            raise ConfigError(f"there is no tokenizer {given!r}: choose one of {', '.join(TOKENIZER_NAMES)}")
+        given = TokenizerConfig(name=given)
+    return replace(given, **{name: value for name, value in settings.items() if value is not None})
+
+
+def name_for(text: str) -> Literal["jieba", "words"]:
+    """What "auto" is for a text: jieba if it is mostly Han."""
+    return "jieba" if is_mostly_han(text) else "words"
+
+
+def is_mostly_han(text: str) -> bool:
+    """Whether a text has more Han characters than words in letters and kana characters."""
+    han = len(_HAN_CHARACTER.findall(text))
+    return han > 0 and han > len(_OTHER_WORD.findall(text))
 
 
 def _readable(text: str, config: TokenizerConfig) -> tuple[str, list[tuple[int, int]] | None]:
