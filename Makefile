@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: install test check demo bench wheel clean
 
 install: $(STAMP)
+	$(BIN)/elmokit info en
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -23,3 +23,6 @@ class OutputError(ElmoError):
 
 class MissingExtraError(ElmoError):
     """A feature whose optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f'{what}: pip install "elmokit[{extra}]", or in a clone pip install -e ".[{extra}]"')

@@ -112,7 +112,7 @@ def check_free(path: Path, *, files: Collection[str] = (), overwrite: bool = Fal
         raise OutputError(f"{path} is a file: name a folder")
     present = contents(path)
     if present and not overwrite:
-        raise OutputError(f"{path} is not empty: choose another folder, or ask for it to be overwritten")
+        raise OutputError(f"{path} is not empty: choose another folder, or overwrite it (--overwrite, overwrite=True)")
     if foreign := sorted(present - set(files)):
         raise OutputError(f"{path} holds other files too ({foreign[0]!r}), so it is not overwritten")
 

@@ -223,7 +223,7 @@ def _snapshot(address: str, name: str, revision: str | None, inside: str | None,
         errors: Any = import_module("huggingface_hub.errors")
         utils: Any = import_module("huggingface_hub.utils")
     except ImportError:
-        raise MissingExtraError('hf:// addresses need huggingface_hub: pip install "elmokit[hub]"') from None
+        raise MissingExtraError("hf:// addresses need huggingface_hub", "hub") from None
     wanted = {
         "revision": revision,
         "allow_patterns": [inside, f"{inside.rstrip('/')}/*"] if inside else None,

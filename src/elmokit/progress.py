@@ -38,6 +38,11 @@ def tracked(
         progress.update(stage, number, total, unit=unit)
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things in words: 1 sentence, 2,000 sentences."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """A time in words: 45 seconds, 12 minutes, 3.4 hours."""
     if seconds < 120:

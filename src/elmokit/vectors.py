@@ -233,7 +233,7 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingExtraError('parquet files need pyarrow: pip install "elmokit[parquet]"') from None
+        raise MissingExtraError("parquet files need pyarrow", "parquet") from None
     return pyarrow, pyarrow.parquet
 
 

@@ -4,7 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from elmokit import __version__
 from elmokit.cli.bench import bench
@@ -24,7 +24,9 @@ app = App(
     version=__version__,
     result_action="return_none",
     suppress_keyboard_interrupt=False,
+    default_parameter=Parameter(negative_iterable=()),
 )
+app.register_install_completion_command()
 COMMANDS = (
     *(demo, embed, info, convert, pretrain, finetune, perplexity),
     *(static, neighbors, senses, substitutes, surprisal, shift, index, task, bench),

@@ -56,7 +56,7 @@ def embed(
 
     from elmokit.cli.progress import watched
     from elmokit.elmo import load
-    from elmokit.progress import tracked
+    from elmokit.progress import counted, tracked
     from elmokit.text.corpus import beginning, open_corpus
     from elmokit.text.documents import open_texts
     from elmokit.text.tokenizers import get_tokenizer
@@ -72,7 +72,7 @@ def embed(
     with watched(corpus.name) as progress:
         sentences = tracked(corpus, progress, "embedding", unit="sentences")
         count = write_vectors(output, _embedded(elmo, sentences, wanted))
-    print(f"{output}: {count:,} sentences")
+    print(f"{output}: {counted(count, 'sentence')}")
 
 
 def _embedded(elmo: "Elmo", sentences: Iterable["Context"], layers: "Layers") -> Iterator["Embedded"]:

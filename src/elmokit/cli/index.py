@@ -11,6 +11,7 @@ from elmokit.cli.options import TEXTS, Bracketed, Count, Json, Source, StudyOpti
 from elmokit.cli.output import plain, print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
+from elmokit.progress import counted
 
 index = App(name="index", help="Search a large corpus by meaning: build an index of all its words once, then ask it.")
 
@@ -57,7 +58,7 @@ def build(
     if options.json:
         print_json({"occurrences": found.rows, "sentences": found.sentences}, indent=None)
     else:
-        print(f"{output}: {found.rows:,} occurrences in {found.sentences:,} sentences")
+        print(f"{output}: {counted(found.rows, 'occurrence')} in {counted(found.sentences, 'sentence')}")
 
 
 @index.command

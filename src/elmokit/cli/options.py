@@ -153,7 +153,7 @@ class StudyOptions(ModelOptions, TextOptions):
 class CorpusOptions(StudyOptions):
     """Which model reads which corpus, and how."""
 
-    corpus: Annotated[list[Path], Parameter(negative="", allow_leading_hyphen=True, help=f"{TEXTS} May be repeated.")]
+    corpus: Annotated[list[Path], Parameter(allow_leading_hyphen=True, help=f"{TEXTS} May be repeated.")]
 
 
 @Parameter(name="*")

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from elmokit.cli.options import Source, TextOptions, TokenOptions
+from elmokit.pretrain.recipe import recipe_names
 
 Corpus = Annotated[Source, Parameter(name="CORPUS")]
+RECIPES = f"{', '.join(recipe_names())}, or a .toml file of your own."
 
 
 @Parameter(name="*")
@@ -34,7 +36,7 @@ class RunOptions:
 
 def pretrain(
     *corpus: Corpus,
-    recipe: str = "novel",
+    recipe: Annotated[str, Parameter(help=RECIPES)] = "novel",
     tokens: TokenOptions = TokenOptions(),
     vocabulary: Path | None = None,
     vocab_size: int | None = None,
@@ -49,8 +51,6 @@ def pretrain(
     ----------
     corpus
         Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
-    recipe
-        tiny, novel, small, original, or a .toml file of your own.
     vocabulary
         A file of words, most frequent first after `<S>`, `</S>` and `<UNK>`; made from the corpus unless given.
     vocab_size
@@ -74,7 +74,7 @@ def finetune(
     model: Annotated[str, Parameter(name="MODEL")],
     /,
     *corpus: Corpus,
-    recipe: str = "finetune",
+    recipe: Annotated[str, Parameter(help=f"{RECIPES} Its model is not used.")] = "finetune",
     new_words: int = 0,
     run: RunOptions,
 ) -> None:
@@ -89,8 +89,6 @@ def finetune(
         at first.
     corpus
         Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
-    recipe
-        A recipe's name or .toml file; its model is not used.
     new_words
         Words of the text that the model's vocabulary lacks and that are added to it, the most frequent first.
     """

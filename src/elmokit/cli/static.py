@@ -70,8 +70,9 @@ def skip_gram(
 
     Example: elmokit static train skip-gram novel.txt -o vectors.txt --lower-case
     """
-    from elmokit.static.skip_gram import train_skip_gram
+    from elmokit.static.skip_gram import import_gensim, train_skip_gram
 
+    import_gensim()
     _train(corpus, options, lambda text, progress: train_skip_gram(text, settings, progress=progress))
 
 

@@ -32,10 +32,10 @@ task = App(name="task", help="Learn from labelled data, on top of any vectors, a
 class Vectors:
     """What a task learns on top of; a trained one finds it again, unless it moved."""
 
-    model: Annotated[list[str] | None, Parameter(alias="-m", negative="")] = None
+    model: Annotated[list[str] | None, Parameter(alias="-m")] = None
     """An ELMo model whose layers are mixed: a bundled model (en, zh), a folder, a file or an address; zh or en by the
     training text unless any vectors are given. A trained task finds its own, unless it moved. May be repeated."""
-    static: Annotated[list[Path] | None, Parameter(negative="")] = None
+    static: list[Path] | None = None
     """Static vectors beside it, or alone; of a trained task all vectors are named, or none. May be repeated."""
     lower_case: bool = True
     """Take the lower-case form of a word that has no static vector; of a trained task, as it was in training."""

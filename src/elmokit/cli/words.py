@@ -21,6 +21,7 @@ from elmokit.cli.options import (
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings
+from elmokit.progress import counted
 
 
 @Parameter(name="*")
@@ -93,7 +94,7 @@ def senses(
     options: SenseOptions,
     settings: Annotated[SenseSettings, Parameter(name="*")] = SenseSettings(),  # noqa: B008
     limit: int = 1000,
-    plot: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    plot: list[Path] | None = None,
     by: Literal["around", "word"] = "around",
     seed: Seed = 0,
 ) -> None:
@@ -128,8 +129,8 @@ def senses(
         print_json(found)
         return
     apart = "" if found.silhouette is None else f", silhouette {found.silhouette:.2f}"
-    number = "1 sense" if len(found.senses) == 1 else f"{len(found.senses)} senses"
-    print(f"{word}: {number} in {len(found.occurrences):,} occurrences{apart}")
+    number, among = counted(len(found.senses), "sense"), counted(len(found.occurrences), "occurrence")
+    print(f"{word}: {number} in {among}{apart}")
     for rank, sense in enumerate(found.senses, 1):
         print(f"\n{rank}  {sense.share:.0%}  {', '.join(keyword.word for keyword in sense.words)}")
         for example in sense.examples:
@@ -195,7 +196,7 @@ def shift(
     *,
     options: StudyOptions = StudyOptions(),
     settings: ShiftOptions = ShiftOptions(),
-    words: Annotated[list[str] | None, Parameter(negative="")] = None,
+    words: list[str] | None = None,
     seed: Seed = 0,
 ) -> None:
     """Find the words whose use differs most between two corpora.

@@ -133,7 +133,7 @@ def import_lancedb() -> Any:
     try:
         import lancedb
     except ImportError:
-        raise MissingExtraError('the index needs lancedb: pip install "elmokit[search]"') from None
+        raise MissingExtraError("the index needs lancedb", "search") from None
     return lancedb
 
 

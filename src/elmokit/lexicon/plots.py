@@ -104,7 +104,7 @@ def _figure_class() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError('a picture needs matplotlib: pip install "elmokit[plots]"') from None
+        raise MissingExtraError("a picture needs matplotlib", "plots") from None
     return Figure
 
 

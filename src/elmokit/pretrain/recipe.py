@@ -100,6 +100,11 @@ class Recipe:
     training: TrainSettings = field(default_factory=TrainSettings)
 
 
+def recipe_names() -> list[str]:
+    """Those that come with the package, or stand in the repository."""
+    return sorted({path.stem for folder in (PACKAGED, IN_REPOSITORY) for path in folder.glob("*.toml")})
+
+
 def read_recipe(name: str) -> dict[str, Any]:
     """The values of a recipe, by its name or its file's."""
     path = Path(name) if name.endswith(".toml") else _find(name)
@@ -131,8 +136,7 @@ def _find(name: str) -> Path:
     for folder in (PACKAGED, IN_REPOSITORY):
         if (path := folder / f"{name}.toml").exists():
             return path
-    known = sorted(path.stem for folder in (PACKAGED, IN_REPOSITORY) for path in folder.glob("*.toml"))
-    raise ConfigError(f"unknown recipe {name!r}: known are {', '.join(known)}, or a file ending in .toml")
+    raise ConfigError(f"unknown recipe {name!r}: known are {', '.join(recipe_names())}, or a file ending in .toml")
 
 
 def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:

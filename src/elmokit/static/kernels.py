@@ -27,7 +27,7 @@ def compiled(kernel: Callable[..., Any]) -> Any:
     try:
         import numba
     except ImportError:
-        raise MissingExtraError('GloVe needs numba: pip install "elmokit[static]"') from None
+        raise MissingExtraError("GloVe needs numba", "static") from None
     return numba.njit(kernel, nogil=True, fastmath=REORDERED, error_model="numpy")
 
 

@@ -1,6 +1,7 @@
 """Skip-gram with negative sampling, trained by gensim."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.progress import SILENCE, Progress
@@ -15,11 +16,7 @@ def train_skip_gram(
     text: Text, settings: SkipGramSettings = SkipGramSettings(), *, progress: Progress = SILENCE
 ) -> StaticVectors:
     """Train on the text."""
-    try:
-        from gensim.models import Word2Vec
-    except ImportError:
-        raise MissingExtraError('skip-gram needs gensim: pip install "elmokit[static]"') from None
-    model = Word2Vec(
+    model = import_gensim().Word2Vec(
         vector_size=settings.dimensions,
         window=settings.window,
         negative=settings.negatives,
@@ -40,6 +37,15 @@ def train_skip_gram(
         epochs=settings.epochs,
     )
     return StaticVectors(text.words, model.wv.vectors)
+
+
+def import_gensim() -> Any:
+    """gensim's models; an error says how to install it."""
+    try:
+        from gensim import models
+    except ImportError:
+        raise MissingExtraError("skip-gram needs gensim", "static") from None
+    return models
 
 
 class _Sentences:

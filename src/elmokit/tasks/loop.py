@@ -253,7 +253,7 @@ def write_plots(folder: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError('pictures of a run need matplotlib: pip install "elmokit[plots]"') from None
+        raise MissingExtraError("pictures of a run need matplotlib", "plots") from None
     report = read_json(folder / REPORT, TrainingReport, missing="there is no finished run to draw")
     for name, draw in ((CURVE, _draw_curve), (LAYER_WEIGHTS, _draw_weights)):
         if name == CURVE or report.epochs[report.best - 1].mixes:

@@ -135,9 +135,7 @@ def _simplifier() -> Any:
     try:
         import opencc
     except ImportError:
-        raise MissingExtraError(
-            'traditional characters are simplified by opencc: pip install "elmokit[chinese]"'
-        ) from None
+        raise MissingExtraError("traditional characters are simplified by opencc", "chinese") from None
     return opencc.OpenCC("t2s")
 
 
