@@ -19,6 +19,7 @@ from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
 from elmokit.lexicon.predictions import position_probabilities, substitutes, surprisal
 from elmokit.pretrain import perplexity, pretrain
+from elmokit.pretrain.evaluation import mean_prediction
 from elmokit.text.brackets import read_brackets
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -59,6 +60,33 @@ def test_probabilities_are_those_of_the_softmax(elmo, direction):
     scores = np.exp({"forward": both[0], "backward": both[1], "both": both.sum(axis=0)}[direction])
     scores[:3] = 0  # <S>, </S>, <UNK>
     np.testing.assert_allclose(found, scores / scores.sum(), rtol=1e-4)  # the engine's single precision
+
+
+def test_the_mean_prediction_is_divided_out(elmo):
+    sentences = [["The", "bank", "of", "it"], ["a", "river"]]
+    expected = np.mean(
+        [np.exp(row) for words in sentences for position in range(len(words)) for row in plain(elmo, words, position)],
+        axis=0,
+    )  # (V,)
+    prior = mean_prediction(elmo, sentences)
+    np.testing.assert_allclose(prior.exp(), expected, rtol=1e-4)
+    with_prior = Elmo(replace(elmo.checkpoint(), prior=prior))
+    query = read_brackets(TEXT, TOKENIZER)
+    found = position_probabilities(with_prior, query.context.words, query.position)
+    scores = np.exp(plain(elmo, query.context.words, 1).sum(axis=0)) / expected
+    scores[:3] = 0
+    np.testing.assert_allclose(found, scores / scores.sum(), rtol=1e-3)
+    one, other = (
+        position_probabilities(model, query.context.words, query.position, direction="forward")
+        for model in (elmo, with_prior)
+    )
+    assert (one == other).all()  # one direction alone counts a word's frequency once
+
+
+def test_a_model_without_a_mean_prediction_says_so(elmo, caplog):
+    with caplog.at_level("INFO", logger="elmokit"):
+        substitutes(elmo, TEXT)
+    assert "holds no mean prediction" in caplog.text
 
 
 def test_the_best_and_the_word_itself(elmo):

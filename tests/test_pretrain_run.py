@@ -124,6 +124,21 @@ def test_every_kind_learns(kind, text, tmp_path):
     assert again.average == pytest.approx(result.average, rel=1e-5)
 
 
+def test_what_the_model_knows_of_itself(text, tmp_path, capsys):
+    found = pretrain([text], tmp_path / "run", recipe(about__licence="CC0", about__text="a little language"))
+    elmo = elmokit.load(tmp_path / "run")
+    assert elmo.prior.exp().sum() == pytest.approx(1, abs=1e-3)
+    elmo.save(tmp_path / "copy", half=True)
+    copy = elmokit.load(tmp_path / "copy")
+    assert torch.allclose(copy.prior, elmo.prior, atol=0.02)
+    main(["info", str(tmp_path / "copy")])
+    facts = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    told = {name.strip(): value.strip() for name, value in facts.items()}
+    assert (told["licence"], told["text"]) == ("CC0", "a little language")
+    assert told["perplexity"].startswith(f"{found.average:,.1f} on {found.targets:,} held-out words")
+    assert int(told["tokens read"].replace(",", "")) > 0
+
+
 def test_stopped_and_resumed_is_the_same_to_the_bit(text, tmp_path, losses):
     settings = recipe(model__softmax__kind="sampled", model__softmax__samples=12, training__reset="never")
     pretrain([text], tmp_path / "whole", settings)

@@ -3,7 +3,7 @@
 import gzip
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -28,6 +28,10 @@ class Checkpoint:
     vocabulary: Vocabulary | None
     source: str
     """The format and file it came from, for people to read."""
+    prior: Tensor | None = None
+    """(V,): log p̄(w), the mean of what both directions predict in running text; none if it was not measured."""
+    about: dict[str, str] = field(default_factory=dict)
+    """What is known of it, for people to read: its text, tokens read, perplexity, licence, date."""
 
 
 class Format(Protocol):

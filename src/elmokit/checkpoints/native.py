@@ -19,6 +19,7 @@ NAME = "native"
 LAYOUT = "an elmokit folder (config.json, model.safetensors)"
 VERSION = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+PRIOR = "prior"  # a tensor that a model need not have
 FILES: tuple[str, ...] = (CONFIG, WEIGHTS, VOCABULARY)
 
 
@@ -28,6 +29,7 @@ class Description(msgspec.Struct):
     format: Literal["elmokit"]
     version: int
     model: dict[str, Any]
+    about: dict[str, str] = {}
 
 
 def recognises(path: Path) -> bool:
@@ -51,12 +53,15 @@ def read(path: Path) -> Checkpoint:
     try:
         with safe_open(path, framework="pt") as file:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            if PRIOR in found and config.softmax:
+                expected |= {PRIOR: (config.softmax.size,)}
             check_shapes(path, found, expected, described_by=CONFIG)
             # copied: the file may change or go while the model lives, and products differ in the last bit if unaligned
             weights = {name: file.get_tensor(name).to(torch.float32, copy=True) for name in expected}
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
-    return Checkpoint(config, weights, vocabulary_in(folder, config), f"{NAME} ({folder})")
+    source, prior = f"{NAME} ({folder})", weights.pop(PRIOR, None)
+    return Checkpoint(config, weights, vocabulary_in(folder, config), source, prior, description.about)
 
 
 def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
@@ -67,8 +72,10 @@ def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
 
 def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:
     """Write the files; half precision halves the size and is read back as float32."""
-    (folder / CONFIG).write_bytes(as_json(Description("elmokit", VERSION, config_to_dict(checkpoint.config))))
+    description = Description("elmokit", VERSION, config_to_dict(checkpoint.config), checkpoint.about)
+    (folder / CONFIG).write_bytes(as_json(description))
     dtype = torch.float16 if half else torch.float32
-    save_file({name: weight.to(dtype).contiguous() for name, weight in checkpoint.weights.items()}, folder / WEIGHTS)
+    weights = checkpoint.weights | ({} if checkpoint.prior is None else {PRIOR: checkpoint.prior})
+    save_file({name: weight.to(dtype).contiguous() for name, weight in weights.items()}, folder / WEIGHTS)
     if checkpoint.vocabulary is not None:
         write_vocabulary(folder / VOCABULARY, checkpoint.vocabulary)

@@ -21,6 +21,7 @@ def info(model: str, /) -> None:
     """
     from elmokit.checkpoints import read_checkpoint
     from elmokit.hub import local_path
+    from elmokit.text.tokenizers import get_tokenizer
 
     checkpoint = read_checkpoint(local_path(model))
     config, vocabulary = checkpoint.config, checkpoint.vocabulary
@@ -35,8 +36,9 @@ def info(model: str, /) -> None:
         "characters": _characters(config.characters) if config.characters else "not read",
         "words": f"vectors of width {config.words.dim}" if config.words else "not read",
         "vocabulary": "none" if vocabulary is None else f"{len(vocabulary):,} words",
-        "tokenizer": config.tokenizer,
+        "tokenizer": str(get_tokenizer(config.tokenizer)),
     }
+    facts |= checkpoint.about
     for name, value in facts.items():
         print(f"{name:<{max(map(len, facts))}}  {value}")
 

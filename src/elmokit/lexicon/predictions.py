@@ -1,5 +1,6 @@
 """What a language model expects of a sentence: which words could stand for another, and how surprising each word is."""
 
+import logging
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple, get_args
@@ -16,6 +17,7 @@ from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 Scores = NDArray[np.float64]
+logger = logging.getLogger(__name__)
 
 
 class Substitute(NamedTuple):
@@ -56,8 +58,9 @@ class SentenceSurprisal:
 def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
     """The words most probable in the place of the one in brackets, as in "on the [bank] of it", which is not read.
 
-    For both directions p(w) is proportional to p(w | words before) * p(w | words after), a product of two experts;
-    <S>, </S> and <UNK> are no candidates, and the probabilities of all other words sum to 1.
+    For both directions p(w) is proportional to p(w | words before) * p(w | words after) / p̄(w), where p̄ is the model's
+    mean prediction: without it, the frequency of a word counts twice. <S>, </S> and <UNK> are no candidates, and the
+    probabilities of all other words sum to 1.
     """
     check_k(k)
     if isinstance(query, str):
@@ -93,6 +96,11 @@ def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, dir
     experts = {"forward": forward[0], "backward": backward[0]}  # (V,) each
     chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
     scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
+    if direction == "both":
+        if elmo.prior is None:
+            logger.info("the model holds no mean prediction, so that frequent words are favoured: train it further")
+        else:
+            scores -= elmo.prior.numpy()
     _, vocabulary = elmo.output_layer()
     scores[vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
     odds = np.exp(scores - scores.max())

@@ -97,6 +97,8 @@ class Recipe:
     )
     """The network; what depends on the text is filled in from it."""
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
+    about: dict[str, str] = field(default_factory=dict)
+    """What people should know of the model: text, licence and the like; `elmokit info` shows it."""
     training: TrainSettings = field(default_factory=TrainSettings)
 
 
@@ -153,7 +155,7 @@ def _unknown(given: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "
     for name, value in given.items():
         if name not in known:
             return prefix + name
-        deeper = isinstance(value, dict) and isinstance(known[name], dict)
+        deeper = isinstance(value, dict) and isinstance(known[name], dict) and name != "about"
         if deeper and (unknown := _unknown(value, known[name], f"{prefix}{name}.")):
             return unknown
     return ""

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -25,6 +26,7 @@ import msgspec
 import torch
 import torch.distributed as dist
 from safetensors import SafetensorError
+from torch import Tensor
 
 from elmokit import files
 from elmokit.checkpoints.checkpoint import Checkpoint
@@ -32,7 +34,7 @@ from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
-from elmokit.pretrain.evaluation import Perplexity, perplexity, sentences_of
+from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
 from elmokit.pretrain.trainer import StepResult, Trainer, new_model
@@ -46,6 +48,7 @@ RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
 LIBRARIES = 350 * 2**20  # torch, once it has trained and measured
 BYTES_PER_WEIGHT = 16  # the weight, its gradient and what Adam remembers of it
 BYTES_PER_CELL = 80  # what a step keeps of it at each token, in both directions, until it has gone back through it
+PRIOR_TOKENS = 40_000  # over which predictions are averaged
 BYTES_PER_WORD = 500  # of the text: its letters, its characters' ids, its counts
 
 
@@ -109,6 +112,8 @@ class PretrainingRun:
     trainer: Trainer
     progress: Progress | None
     last_save: float = field(default_factory=time.monotonic)
+    prior: Tensor | None = None
+    about: dict[str, str] = field(default_factory=dict)
 
     def finish(self) -> Perplexity | None:
         """Train to the end, and measure; an interruption leaves a checkpoint."""
@@ -120,7 +125,9 @@ class PretrainingRun:
         with closing(Records(self.folder, step=self.trainer.step)) as self.records:
             self.progress.message(self._corpus_facts())
             self.progress.message(self._model_facts())
-            return self._measure(self._train(), None, tokens=None)
+            found = self._measure(self._train(), None, tokens=None)
+            self._conclude(found)
+            return found
 
     def _train(self) -> StepResult:
         trainer = self.trainer
@@ -139,6 +146,17 @@ class PretrainingRun:
             raise
         self.save()
         return result
+
+    def _conclude(self, found: Perplexity | None) -> None:
+        """What is only known at the end goes into the model too."""
+        sentences = spread_sentences(self.corpus.train.ids, self.corpus.words, tokens=PRIOR_TOKENS)
+        self.prior = mean_prediction(Elmo(self._checkpoint()), sentences)
+        self.about = {"tokens read": f"{self.trainer.tokens:,}", "date": f"{date.today():%Y-%m-%d}"}
+        if found:
+            measured = f"{found.average:,.1f} on {found.targets:,} held-out words, {found.unknown:,} of them <UNK>"
+            self.about |= {"perplexity": measured}
+        self.about = self.recipe.about | self.about
+        self._save_model()
 
     def _report(self, result: StepResult, seconds: float) -> None:
         if self.progress is None:
@@ -167,12 +185,16 @@ class PretrainingRun:
             return
         files.replace_file(self.folder / RECIPE, files.as_json(asdict(self.recipe)))
         files.write_state(self.folder / STATE, state)
+        self._save_model()
+
+    def _save_model(self) -> None:
         with files.replacing_files(self.folder) as partial, files.writing(self.folder, (OSError, SafetensorError)):
             write_native(self._checkpoint(), partial, half=False)
 
     def _checkpoint(self) -> Checkpoint:
         weights = {name: weight.detach().cpu() for name, weight in self.trainer.model.weights().items()}
-        return Checkpoint(self.trainer.model.config, weights, self.corpus.vocabulary, str(self.folder))
+        config, vocabulary = self.trainer.model.config, self.corpus.vocabulary
+        return Checkpoint(config, weights, vocabulary, str(self.folder), self.prior, self.about)
 
     def _measure(self, result: StepResult, rate: float | None, *, tokens: int | None) -> Perplexity | None:
         """Held-out perplexity, where there is text for it, reported and written down."""

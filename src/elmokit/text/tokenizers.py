@@ -61,7 +61,10 @@ class _Tokenizer:
     config: TokenizerConfig
 
     def __str__(self) -> str:
-        return self.config.name
+        config = self.config
+        notes = {"NFKC": config.normalize == "nfkc", "no HMM": not config.hmm, "simplified": config.simplify}
+        notes[f"{len(config.dictionary)} words of a dictionary"] = bool(config.dictionary)
+        return ", ".join([config.name, *(note for note, holds in notes.items() if holds)])
 
     def __call__(self, text: str) -> list[Token]:
         found = _FINDERS[name_for(text) if self.config.name == "auto" else self.config.name]
