@@ -139,7 +139,7 @@ class TokenEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.words = nn.Embedding(config.words.size, config.words.dim) if config.words else None
+        self.words = nn.Embedding(config.words.rows, config.words.dim) if config.words else None
         self.characters = CharacterCnn(config.characters) if config.characters else None
         same_width = config.token_features == config.projection
         self.projection = None if same_width else nn.Linear(config.token_features, config.projection)
