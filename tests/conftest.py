@@ -43,6 +43,7 @@ CONFIGS = {
     "unicode": replace(BYTES, characters=replace(CHARACTERS, alphabet="unicode", characters=ALPHABET)),
     "words": replace(BYTES, characters=None, words=WORDS),
     "words_and_characters": replace(BYTES, words=WORDS),
+    "frequent_words_and_characters": replace(BYTES, words=replace(WORDS, frequent=12)),
     "gru": replace(BYTES, cell="gru"),
     "one_layer": replace(BYTES, layers=1),
     "three_layers_no_residual": replace(BYTES, layers=3, residual=False),

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -174,11 +175,17 @@ def test_allenai_to_native_and_back_is_identical(case, tmp_path):
     assert options[0]["char_cnn"] == options[1]["char_cnn"]
 
 
-@pytest.mark.parametrize("name", ["gru", "unicode", "words", "words_and_characters"])
+@pytest.mark.parametrize("name", ["gru", "unicode", "words", "words_and_characters", "frequent_words_and_characters"])
 def test_allenai_says_what_it_cannot_hold(name, tmp_path):
     with pytest.raises(CheckpointError, match="cannot hold this model: "):
         write_checkpoint(random_checkpoint(CONFIGS[name]), tmp_path / "model", to="allenai")
     assert not (tmp_path / "model").exists()
+
+
+def test_allenai_has_a_vector_for_every_word(tmp_path):
+    words = replace(CONFIGS["words"].words, dim=CONFIGS["words"].projection, frequent=5)
+    with pytest.raises(CheckpointError, match="cannot hold this model: not every word has a vector of its own"):
+        write_checkpoint(random_checkpoint(replace(CONFIGS["words"], words=words)), tmp_path / "model", to="allenai")
 
 
 def test_half_precision_halves_the_file(tmp_path):

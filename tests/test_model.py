@@ -1,8 +1,10 @@
 """The arithmetic, piece by piece."""
 
+from dataclasses import replace
+
 import pytest
 import torch
-from conftest import BYTES, CHARACTERS, CONFIGS, random_elmo
+from conftest import BYTES, CHARACTERS, CONFIGS, VOCABULARY, random_elmo
 
 import elmokit.model.tokens
 from elmokit.config import ModelConfig, WordConfig, config_from_dict, config_to_dict
@@ -11,6 +13,8 @@ from elmokit.model.bilm import BiLM, pack, run_stack
 from elmokit.model.mix import ScalarMix
 from elmokit.model.tokens import CharacterCnn
 from elmokit.text.characters import character_encoder
+from elmokit.text.vocabulary import Vocabulary
+from elmokit.text.words import WordEncoder
 
 
 def token_vectors(elmo, words):
@@ -211,3 +215,23 @@ def test_bad_config(values, message):
 
 def test_new_model_starts_with_zero_biases():
     assert not BiLM(BYTES).forward_layers[0].bias.any()
+
+
+def test_words_beyond_the_frequent_ones_share_a_vector():
+    """Their characters still tell them apart; a model of words alone does not."""
+    both = CONFIGS["frequent_words_and_characters"]
+    for config in (both, replace(both, characters=None)):
+        elmo = random_elmo(config)
+        assert elmo.bilm.tokens.words.num_embeddings == 12
+        assert elmo.encoder.encode(VOCABULARY.words).word_ids.tolist() == [*range(12), *[2] * (len(VOCABULARY) - 12)]
+        frequent, rare, rarer, unknown = elmo.embed([[word] for word in (*VOCABULARY.words[11:14], "zebra")], layers=0)
+        assert not torch.equal(*map(torch.from_numpy, (frequent, rare)))
+        assert ((rare == rarer).all() and (rare == unknown).all()) == (config.characters is None)
+
+
+def test_unknown_words_need_a_vector_to_share():
+    config = replace(CONFIGS["words"], words=WordConfig(size=5, frequent=4))
+    with pytest.raises(ConfigError, match=r"<UNK> is word 5 of the vocabulary, and words.frequent is 4"):
+        WordEncoder(config, Vocabulary(("<S>", "</S>", "the", "cat", "<UNK>")))
+    with pytest.raises(ConfigError, match=r"words.frequent is 2: it must be at least 3"):
+        WordConfig(frequent=2)

@@ -102,10 +102,17 @@ KINDS = {
     "gru": {"model__cell": "gru"},
     "unicode": {"model__characters__alphabet": "unicode"},
     "words_and_characters": {"model__words__dim": 6},
+    "frequent_words_and_characters": {"model__words__dim": 6, "model__words__frequent": 9},
     "never_reset": {"training__reset": "never"},
     "adagrad": {"training__optimizer": "adagrad", "training__learning_rate": 0.2, "training__gradient_scale": 10.0},
     "adamw": {"training__optimizer": "adamw", "training__accumulate": 2},
 }
+
+
+SIXTEEN_BITS = {"training__autocast": "bf16"}
+NEEDS_SIXTEEN_BITS = pytest.mark.skipif(
+    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="this processor is not made for 16 bits"
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,8 +146,17 @@ def test_what_the_model_knows_of_itself(text, tmp_path, capsys):
     assert int(told["tokens read"].replace(",", "")) > 0
 
 
-def test_stopped_and_resumed_is_the_same_to_the_bit(text, tmp_path, losses):
-    settings = recipe(model__softmax__kind="sampled", model__softmax__samples=12, training__reset="never")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        KINDS["sampled"] | KINDS["never_reset"],
+        KINDS["adaptive"] | KINDS["frequent_words_and_characters"],
+        pytest.param(KINDS["adaptive"] | KINDS["words_and_characters"] | SIXTEEN_BITS, marks=NEEDS_SIXTEEN_BITS),
+    ],
+    ids=["sampled", "frequent words", "16 bits"],
+)
+def test_stopped_and_resumed_is_the_same_to_the_bit(settings, text, tmp_path, losses):
+    settings = recipe(**settings)
     pretrain([text], tmp_path / "whole", settings)
     whole = losses.copy()
     losses.clear()
@@ -265,6 +281,23 @@ class TestFinetuning:
         )
         old, new = elmokit.load(finished).vocabulary, elmokit.load(tmp_path / "tuned").vocabulary
         assert new.words == (*old.words, "zebra")
+
+    @pytest.mark.parametrize("frequent", [9, 1000])
+    def test_new_words_beside_a_table_of_frequent_ones(self, frequent, text, other_text, tmp_path):
+        """A new word has a vector of its own where the table has room, else <UNK>'s; its characters tell it apart."""
+        settings = {"model__words__dim": 6, "model__words__frequent": frequent}
+        pretrain([text], tmp_path / "run", recipe(training__epochs=0.05, **settings))
+        tune = ["finetune", str(tmp_path / "run"), str(other_text), "-o", str(tmp_path / "tuned"), "--new-words", "5"]
+        main([*tune, *self.QUICK])
+        old, new = (read_checkpoint(tmp_path / name) for name in ("run", "tuned"))
+        assert new.vocabulary.words == (*old.vocabulary.words, "zebra")
+        assert new.config.softmax.size == new.config.words.size == len(new.vocabulary)
+        assert len(new.weights["tokens.words.weight"]) == min(frequent, len(new.vocabulary))
+        zebra, unknown, vectors = "zebra", "zzz", elmokit.load(tmp_path / "tuned")
+        word_ids = vectors.encoder.encode([zebra, unknown]).word_ids
+        assert (word_ids[0] == word_ids[1]) == (frequent == 9)
+        one, other = vectors.embed([[zebra], [unknown]], layers=0)
+        assert not np.allclose(one, other)
 
     def test_from_a_model_without_softmax(self, model_folder, other_text, tmp_path):
         """The softmax learns alone for half an epoch; then everything moves."""

@@ -85,6 +85,8 @@ class WordConfig:
 
     size: int = 0
     """Words in the vocabulary; 0 until training fills it."""
+    frequent: int | None = None
+    """So many words, the first of the vocabulary, have vectors of their own, others that of <UNK>; none for all."""
     dim: int = 100
     """Width of a word's vector."""
     max_characters: int | None = None
@@ -93,7 +95,13 @@ class WordConfig:
     def __post_init__(self) -> None:
         check_at_least(self, 0, "size", prefix="words.")
         check_at_least(self, 1, "dim", prefix="words.")
+        check_at_least(self, 3, "frequent", prefix="words.")  # <S>, </S> and <UNK> are words too
         check_at_least(self, 4, "max_characters", prefix="words.")  # so many has </S>, which is a word too
+
+    @property
+    def rows(self) -> int:
+        """Words that have a vector of their own."""
+        return self.size if self.frequent is None else min(self.frequent, self.size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,6 +67,7 @@ def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
     reasons = {
         "the cell is a GRU": config.cell != "lstm",
         "the model reads word vectors beside characters": words and characters,
+        "not every word has a vector of its own": words and not characters and words.rows < words.size,
         "its word vectors are projected": words and not characters and words.dim != config.projection,
         "its characters are Unicode characters, not bytes": characters and characters.alphabet != "bytes",
         "half precision was asked for": half,

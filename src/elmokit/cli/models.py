@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from elmokit.config import CharacterConfig
+    from elmokit.config import CharacterConfig, WordConfig
 
 
 def info(model: str, /) -> None:
@@ -34,13 +34,18 @@ def info(model: str, /) -> None:
         "residual": "yes" if config.residual else "no",
         "clips": f"cell {config.cell_clip or 'none'}, projection {config.projection_clip or 'none'}",
         "characters": _characters(config.characters) if config.characters else "not read",
-        "words": f"vectors of width {config.words.dim}" if config.words else "not read",
+        "words": _words(config.words) if config.words else "not read",
         "vocabulary": "none" if vocabulary is None else f"{len(vocabulary):,} words",
         "tokenizer": str(get_tokenizer(config.tokenizer)),
     }
     facts |= checkpoint.about
     for name, value in facts.items():
         print(f"{name:<{max(map(len, facts))}}  {value}")
+
+
+def _words(config: "WordConfig") -> str:
+    some = "" if config.rows == config.size else f" for the {config.rows:,} most frequent"
+    return f"vectors of width {config.dim}{some}"
 
 
 def _characters(config: "CharacterConfig") -> str:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from elmokit.config import ModelConfig
+from elmokit.model.fused import FusedLstmStream, kernels_for, product_type
 from elmokit.model.linear import Precision, make_linear
 from elmokit.model.lstm_training import LstmStream, bound
 
@@ -109,10 +110,16 @@ def plain_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: T
 
 def lstm_stream(layer: RecurrentLayer, x: Tensor, h: Tensor, c: Tensor, keep: Tensor | None = None) -> Outputs:
     """`plain_stream` for an LSTM, as one function with a backward run of its own; under autocast, of 16 bits."""
+    given: tuple[Tensor | None, ...] = (x, h, c, _kept(x, keep), layer.weight, layer.gate_bias(), layer.projection)
+    if kernels := kernels_for(layer.weight):
+        options = kernels, layer.cell_clip or math.inf, bound(layer.projection_clip, torch.float32), product_type()
+        with torch.autocast("cpu", enabled=False):
+            wide = (None if part is None else part.float() for part in given)
+            outputs, last_c = FusedLstmStream.apply(options, *wide)  # type: ignore[no-untyped-call]
+        return outputs, outputs[-1], last_c
     device = x.device.type
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else layer.weight.dtype
     clips = bound(layer.cell_clip, dtype), bound(layer.projection_clip, dtype)
-    given = (x, h, c, _kept(x, keep), layer.weight, layer.gate_bias(), layer.projection)
     narrowed = (None if part is None else part.to(dtype) for part in given)
     outputs, last_c = LstmStream.apply(clips, *narrowed)  # type: ignore[no-untyped-call]
     return outputs, outputs[-1], last_c

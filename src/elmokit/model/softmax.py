@@ -12,6 +12,8 @@ from torch.nn import functional as F
 
 from elmokit.config import SoftmaxConfig
 from elmokit.errors import ConfigError, DataError
+from elmokit.model import fused
+from elmokit.model.fused import kernels_for
 
 Generator = torch.Generator | None
 CHUNK = 2**21  # logits that exist at once: about the speed of all at once, or better
@@ -198,6 +200,10 @@ class _CrossEntropy(Function):
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, own: Tensor | None) -> Tensor:
+        if own is None and (kernels := kernels_for(weight)):
+            loss, *gradients = fused.cross_entropy(kernels, h, weight, bias, targets)
+            ctx.save_for_backward(*gradients, None)
+            return loss
         V, loss = len(bias), h.new_zeros(())
         d_h, d_weight, d_bias = torch.empty_like(h), torch.zeros_like(weight), torch.zeros_like(bias)
         d_own = None if own is None else torch.empty_like(own)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any, cast
 
 import torch
@@ -10,6 +11,8 @@ from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional as F
 
 from elmokit.config import CharacterConfig, ModelConfig
+from elmokit.model import fused
+from elmokit.model.fused import kernels_for
 from elmokit.model.linear import Linear, Precision, make_linear
 from elmokit.model.threads import side_by_side
 from elmokit.text.characters import WordIds, character_encoder
@@ -85,7 +88,8 @@ class _Maxima(Function):
 
     @staticmethod
     def forward(ctx: Any, groups: list[Tensor], characters: Tensor, *filters: Tensor) -> Tensor:
-        found = side_by_side(partial(_maxima, group, characters, filters) for group in groups)
+        ctx.kernels = kernels_for(characters) if any(ctx.needs_input_grad) else None
+        found = side_by_side(partial(_maxima, ctx.kernels, group, characters, filters) for group in groups)
         ctx.groups, ctx.windows = groups, [windows for _, windows in found]
         ctx.save_for_backward(characters, *filters)
         return torch.cat([maxima for maxima, _ in found])
@@ -95,38 +99,52 @@ class _Maxima(Function):
     def backward(ctx: Any, d_maxima: Tensor) -> tuple[Tensor | None, ...]:
         characters, *filters = ctx.saved_tensors
         parts = zip(ctx.groups, ctx.windows, d_maxima.split([len(group) for group in ctx.groups]), strict=True)
-        found = side_by_side(partial(_maxima_backward, *part, characters, filters) for part in parts)
+        found = side_by_side(partial(_maxima_backward, ctx.kernels, *part, characters, filters) for part in parts)
         return None, *(torch.stack(gradients).sum(dim=0) for gradients in zip(*found, strict=True))
 
 
-def _maxima(char_ids: Tensor, characters: Tensor, filters: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+def _maxima(
+    kernels: ModuleType | None, char_ids: Tensor, characters: Tensor, filters: Sequence[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
     """The maxima of a group, (N, filters), and for each width the windows that they stand in, (N, count)."""
     x, maxima, chosen = characters[char_ids], [], []  # (N, C, E)
     for weight, bias in zip(filters[::2], filters[1::2], strict=True):
-        maximum, window = (_windows(x, weight) @ weight.flatten(1).t()).max(dim=1)
+        with torch.autocast(x.device.type, enabled=False):  # the windows are short: 16 bits would gain nothing
+            sums = _windows(x, weight) @ weight.flatten(1).t()  # (N, W, count)
+        maximum, window = fused.maxima(kernels, sums) if kernels else sums.max(dim=1)
         maxima.append(maximum + bias)
         chosen.append(window)
     return torch.cat(maxima, dim=1), chosen
 
 
 def _maxima_backward(
-    char_ids: Tensor, chosen: list[Tensor], d_maxima: Tensor, characters: Tensor, filters: Sequence[Tensor]
+    kernels: ModuleType | None,
+    char_ids: Tensor,
+    chosen: list[Tensor],
+    d_maxima: Tensor,
+    characters: Tensor,
+    filters: Sequence[Tensor],
 ) -> list[Tensor]:
     """The gradients of the characters' vectors and of each width's weight and bias."""
     x, gradients = characters[char_ids], []
     d_x = torch.zeros_like(x)
     d_parts = d_maxima.split([window.shape[1] for window in chosen], dim=1)
+    backward = partial(fused.maxima_backward, kernels) if kernels else _windows_backward
     for weight, window, d_maximum in zip(filters[::2], chosen, d_parts, strict=True):
-        windows = _windows(x, weight)
-        d_sums = x.new_zeros(*windows.shape[:2], len(weight))  # (N, W, count)
-        d_sums.scatter_(1, window[:, None], d_maximum[:, None])
-        d_weight = d_sums.flatten(0, 1).t() @ windows.flatten(0, 1)  # (count, E * width)
-        gradients += [d_weight.view_as(weight), d_maximum.sum(dim=0)]
-        d_windows = (d_sums @ weight.flatten(1)).unflatten(2, weight.shape[1:])  # (N, W, E, width)
-        for i, d_part in enumerate(d_windows.unbind(dim=3)):
-            d_x[:, i : i + d_part.shape[1]] += d_part
+        gradients += [backward(x, weight, window, d_maximum, d_x), d_maximum.sum(dim=0)]
     d_characters = torch.zeros_like(characters).index_add_(0, char_ids.flatten(), d_x.flatten(0, 1))
     return [d_characters, *gradients]
+
+
+def _windows_backward(x: Tensor, weight: Tensor, window: Tensor, d_maximum: Tensor, d_x: Tensor) -> Tensor:
+    """Add to the gradient of the characters' vectors, (N, C, E); that of the filters, (count, E, width)."""
+    windows = _windows(x, weight)
+    d_sums = x.new_zeros(*windows.shape[:2], len(weight))  # (N, W, count)
+    d_sums.scatter_(1, window[:, None], d_maximum[:, None])
+    d_windows = (d_sums @ weight.flatten(1)).unflatten(2, weight.shape[1:])  # (N, W, E, width)
+    for i, d_part in enumerate(d_windows.unbind(dim=3)):
+        d_x[:, i : i + d_part.shape[1]] += d_part
+    return (d_sums.flatten(0, 1).t() @ windows.flatten(0, 1)).view_as(weight)  # (count, E * width) before
 
 
 def _windows(x: Tensor, weight: Tensor) -> Tensor:
@@ -139,7 +157,7 @@ class TokenEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.words = nn.Embedding(config.words.size, config.words.dim) if config.words else None
+        self.words = nn.Embedding(config.words.rows, config.words.dim) if config.words else None
         self.characters = CharacterCnn(config.characters) if config.characters else None
         same_width = config.token_features == config.projection
         self.projection = None if same_width else nn.Linear(config.token_features, config.projection)
