@@ -1,6 +1,7 @@
 """`elmokit neighbors`, `senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,9 +18,11 @@ from elmokit.cli.options import (
     SenseOptions,
     Source,
     StudyOptions,
+    TextOptions,
 )
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
+from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings
 
 
@@ -162,13 +165,37 @@ def substitutes(sentence: Bracketed, /, *, options: ModelOptions, k: Count = 10,
         print(f"{probability:7.2%}  {word}")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SurprisalOptions(ModelOptions, TextOptions):
+    """Which model reads a sentence or files, and how."""
+
+
 def surprisal(
-    sentence: Annotated[str, Parameter(name="SENTENCE", allow_leading_hyphen=True)], /, *, options: ModelOptions
+    *texts: Annotated[str, Parameter(name="SENTENCE or FILES", allow_leading_hyphen=True)],
+    options: SurprisalOptions,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:
-    """Show how surprising each word of a sentence is to a language model, in bits; it needs its softmax.
+    """Measure how surprising each word of a sentence or of files is to a language model, in bits; it needs its softmax.
 
     Example: elmokit surprisal "He sat on the bank of the river ." --model MODEL
+
+    Example: elmokit surprisal novel.txt --model MODEL -o novel.csv
+
+    Parameters
+    ----------
+    texts
+        A sentence, in quotes. With --output, texts: .txt or .jsonl, plain or packed, folders of them, or - for standard
+        input.
+    output
+        Where the table of the words of files goes: .csv, .tsv or .parquet. With it the arguments are files, without it
+        a sentence.
     """
+    if output and texts:
+        _write_table(texts, output, options)
+        return
+    sentence = _one_sentence(texts)
+
     from elmokit.lexicon.predictions import surprisal as measure
 
     elmo, tokenizer = options.load()
@@ -181,6 +208,34 @@ def surprisal(
     for word, forward, backward, known in found.words:
         print(f"{forward:7.2f}  {backward:8.2f}  {word}{'' if known else '  (as <UNK>)'}")
     print(f"{found.end:7.2f}            (end)")
+
+
+def _one_sentence(texts: Sequence[str]) -> str:
+    """The only argument, which must not be the name of a file."""
+    table = "-o table.csv (.tsv, .parquet) says where the table of its words goes"
+    if len(texts) != 1:
+        raise ConfigError(f"{len(texts)} arguments: give one sentence, in quotes; of files, {table}")
+    with suppress(OSError):  # such as a name that is too long for a file's
+        if texts[0] == "-" or Path(texts[0]).exists():
+            raise ConfigError(f"{texts[0]} is a file or folder: {table}; as a sentence, end it with a blank")
+    return texts[0]
+
+
+def _write_table(texts: Sequence[str], output: Path, options: SurprisalOptions) -> None:
+    """The surprisal of every word of the files."""
+    from elmokit.lexicon.surprisal_tables import check_table, write_surprisal
+    from elmokit.text.corpus import open_corpus
+
+    check_table(output)
+    elmo, tokenizer = options.load()
+    lines = options.meaning
+    corpus = open_corpus(texts, tokenizer, lines=lines, repeatable=False, keep_empty=lines == "sentences")
+    with watched(corpus.name) as progress:
+        found = write_surprisal(output, corpus, elmo, progress=progress)
+    if options.json:
+        print_json(found, indent=None)
+    else:
+        print(f"{output}: {found.words:,} words, {found.unknown:,} of them not in the model's vocabulary")
 
 
 def shift(
