@@ -1,4 +1,4 @@
-"""`elmokit neighbors`, `senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
+"""`elmokit senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,7 +11,6 @@ from cyclopts import Parameter
 from elmokit.cli.options import (
     TEXTS,
     Bracketed,
-    CorpusOptions,
     Count,
     ModelOptions,
     Seed,
@@ -32,60 +31,6 @@ class ShiftOptions(ShiftSettings):
     """What is compared and shown."""
 
     k: Count = 20
-
-
-def neighbors(
-    query: Annotated[str, Parameter(name="WORD", allow_leading_hyphen=True)],
-    /,
-    *,
-    options: CorpusOptions,
-    k: Count = 10,
-    min_count: int = 5,
-    any_word: Annotated[bool, Parameter(negative="")] = False,
-    static: Path | None = None,
-) -> None:
-    """Find the nearest words to a word, or to a word in a sentence the nearest occurrences.
-
-    Example: elmokit neighbors "He sat on the [bank] of the river" --corpus novel.txt --model MODEL
-
-    Parameters
-    ----------
-    query
-        A word: its mean vector in the corpus is compared with those of other words. Or a sentence with the word in
-        brackets, [ ] or 【 】: its vector there is compared with those of its occurrences in the corpus.
-    min_count
-        Words that occur less often are no neighbours.
-    any_word
-        Compare the word in the sentence with all words, not only with itself elsewhere.
-    static
-        A file of static vectors (word2vec, GloVe), whose neighbours are shown as well.
-    """
-    from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
-    from elmokit.lexicon.occurrences import type_vectors
-    from elmokit.static.files import read_vectors
-    from elmokit.text.brackets import has_brackets, read_brackets
-
-    elmo, tokenizer = options.load()
-    corpus, layers = options.open(options.corpus, tokenizer), options.layers
-    word = read_brackets(query, tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
-    alone, vectors = word.word if word else query, read_vectors(static) if static else None
-    beside = word_neighbors(alone, vectors, k=k) if vectors is not None and alone in vectors.words else []
-    near: Sequence[Any]
-    with watched(corpus.name) as progress:
-        if word:
-            near = context_neighbors(word, corpus, elmo, k=k, any_word=any_word, layers=layers, progress=progress)
-        else:
-            types = type_vectors(corpus, elmo, layers=layers, min_count=min_count, also=[query], progress=progress)
-            near = word_neighbors(query, types, k=k)
-    if options.json:
-        print_json({"neighbors": near} | ({"static": beside} if static else {}))
-        return
-    for neighbor in near:
-        print(f"{neighbor.cosine:.3f}  {shown(neighbor[0])}")
-    if static:
-        print(f"\n{static.name}{'' if beside else ': the word is not in it'}")
-    for other, cosine in beside:
-        print(f"{cosine:.3f}  {other}")
 
 
 def senses(
