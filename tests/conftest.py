@@ -5,6 +5,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import torch
@@ -66,6 +67,12 @@ def random_elmo(config: ModelConfig = BYTES, *, seed: int = 0, **settings) -> El
 def hear_interrupts() -> None:
     """For a process to be started: Ctrl-C counts, even where the tests themselves run in the background without it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path_factory, monkeypatch) -> None:
+    """What is kept between commands is kept for one test alone."""
+    monkeypatch.setenv("ELMOKIT_CACHE", str(tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"))
 
 
 @pytest.fixture(params=CONFIGS)

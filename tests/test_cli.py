@@ -27,6 +27,7 @@ COMMANDS = (
 )
 SUBCOMMANDS = (
     *("static train glove", "static train skip-gram", "static train one-hot", "static evaluate"),
+    "static neighbors",
     *("index build", "index search", "task train", "task evaluate", "task predict"),
 )
 ENDINGS = [".h5", ".npz", ".safetensors", ".parquet"]

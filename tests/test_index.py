@@ -31,6 +31,7 @@ from elmokit.lexicon.index import (
 )
 from elmokit.lexicon.index_tables import Tables
 from elmokit.lexicon.neighbors import context_neighbors
+from elmokit.static.files import write_vectors
 from elmokit.text.brackets import read_brackets
 from elmokit.text.corpus import Context, make_corpus, open_corpus
 
@@ -103,6 +104,8 @@ def plain(corpus):
 def rows_of(folder: Path):
     table = Tables(folder, read_manifest(folder).width).occurrences.to_arrow().to_pydict()
     vectors = np.array(table.pop("vector"), np.float32)
+    lengths = np.array(table.pop("length"), np.float32)
+    assert ((lengths > 0) == vectors.any(axis=1)).all()
     return list(zip(*table.values(), strict=True)), vectors
 
 
@@ -202,8 +205,10 @@ class TestBuild:
         build_index(corpus, elmo, str(tmp_path / "i"), layers="top")
         known = identify(elmo, elmo.source)
         assert read_manifest(tmp_path / "i").reading == Reading(known, "top", elmo.config.tokenizer)
-        [near] = open_index(str(tmp_path / "i"), model=elmo).search_word("the [bank]", elmo, k=1)
+        index = open_index(str(tmp_path / "i"), model=elmo)
+        [near] = index.search_word("a [bank]", elmo, k=1)
         assert near.occurrence.bracketed == "the [bank]"
+        assert index.search_word("the [bank]", elmo) == []  # its own sentence does not count
         with pytest.raises(ConfigError, match="their vectors cannot be compared"):
             open_index(tmp_path / "i", model=random_elmo(seed=1))
         with pytest.raises(ConfigError, match="Neighborhood is no Elmo: say which model and tokenizer"):
@@ -345,7 +350,7 @@ class TestOpen:
                 open_index(path)
 
     @pytest.mark.parametrize(
-        "content", [b"", b"{", b"[]", b'{"format": "other"}', b"\xff\xfe", b'{"format": "elmokit index", "version": 2}']
+        "content", [b"", b"{", b"[]", b'{"format": "other"}', b"\xff\xfe", b'{"format": "elmokit index", "version": 1}']
     )
     def test_a_damaged_manifest(self, folder, tmp_path, content):
         shutil.copytree(folder, tmp_path / "i")
@@ -365,6 +370,16 @@ class TestOpen:
         Tables(copy, EMBEDDER.width).occurrences.delete("position = 0")
         with pytest.raises(DataError, match=r"damaged: \d+ occurrences in 72 sentences, where manifest.json says"):
             open_index(copy)
+
+    @pytest.mark.parametrize("content", [b"", b"damaged", None])
+    def test_damaged_means(self, folder, tmp_path, content):
+        shutil.copytree(folder, tmp_path / "i")
+        path = tmp_path / "i" / module.MEANS
+        path.unlink() if content is None else path.write_bytes(content)
+        index = open_index(tmp_path / "i")
+        with pytest.raises(DataError, match=r"words.safetensors: damaged: .*Build the index anew"):
+            index.word_neighbors("bank")
+        assert index.search(np.ones(EMBEDDER.width))
 
     def test_a_missing_extra(self, folder, corpus, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "lancedb", None)
@@ -416,8 +431,8 @@ class TestCommands:
 
     def test_search(self, built, text, model_folder, capsys):
         query = "the steep [bank] of the stream"
-        run("index", "search", built, query, "-k", 5, "--token", "bank", "--document", text, "--json")
-        found = json.loads(capsys.readouterr().out)
+        run("index", "search", built, query, "-k", 5, "--document", text, "--json")
+        found = [near["occurrence"] | near for near in json.loads(capsys.readouterr().out)["neighbors"]]
         elmo = elmokit.load(model_folder)
         corpus = open_corpus([text], elmo.tokenizer)
         near = context_neighbors(read_brackets(query, elmo.tokenizer), corpus, elmo, k=5, layers="top")
@@ -429,6 +444,34 @@ class TestCommands:
         assert capsys.readouterr().out.splitlines() == [
             f"{one['cosine']:.3f}  {one['sentence'].replace('bank', '[bank]')}  ({text})" for one in found
         ]
+
+    @pytest.mark.parametrize(
+        "question",
+        [
+            ["bank"],
+            ["bank", "--min-count", "2", "-k", "30"],
+            ["."],
+            ["the steep [bank] of the stream"],
+            ["the steep [bank] of the stream", "--token", "shore", "-k", "3"],
+            ["the steep [bank] of the stream", "--any-word", "-k", "25"],
+        ],
+    )
+    def test_answers_as_neighbors_does(self, question, built, text, model_folder, capsys):
+        """The same words and options, and the same answers."""
+        answers = []
+        for command in (["index", "search", built], ["neighbors"]):
+            corpus = ["--corpus", text, "-m", model_folder, "--layer", "top"] if command == ["neighbors"] else []
+            run(*command, *question, *corpus, "--json")
+            answers.append(json.loads(capsys.readouterr().out)["neighbors"])
+        cosines = [[near["cosine"] for near in answer] for answer in answers]
+        assert cosines[0] == pytest.approx(cosines[1], abs=1e-5)
+        named = [[near.get("word") or near["occurrence"]["sentence"] for near in answer] for answer in answers]
+        assert sorted(named[0]) == sorted(named[1])
+
+    def test_static_vectors_beside(self, built, tmp_path, capsys):
+        write_vectors(tmp_path / "v.txt", ["bank", "shore"], np.eye(2, dtype=np.float32))
+        run("index", "search", built, "bank", "--static", tmp_path / "v.txt", "--json")
+        assert json.loads(capsys.readouterr().out)["static"] == [{"word": "shore", "cosine": 0}]
 
     def test_the_model_may_move_but_not_change(self, text, built, model_folder, tmp_path, capsys):
         shutil.copytree(model_folder, tmp_path / "model")
@@ -455,6 +498,7 @@ class TestCommands:
             (["the bank of the stream"], "no word in brackets"),
             (["the [bank] of the [stream]"], "more brackets than one pair"),
             (["the []"], "nothing in its brackets"),
+            (["bnak"], "no word 'bnak'; near spellings that it has: bank"),
             (["the [bank]", "--token", "bnak"], "no word 'bnak'; near spellings that it has: bank"),
             (["the [bank]", "--document", "sea.txt"], "no document 'sea.txt'; some that it has: .*river.txt"),
         ],

@@ -16,7 +16,8 @@ from test_lexicon_substitutes import random_predictor
 
 import elmokit
 from elmokit.cli import app as all_commands
-from elmokit.cli.words import neighbors, senses, shift, substitutes, surprisal
+from elmokit.cli.neighbors import neighbors
+from elmokit.cli.words import senses, shift, substitutes, surprisal
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
@@ -99,9 +100,99 @@ class TestNeighbors:
         with pytest.raises(DataError, match=message):
             run("neighbors", query, *options)
 
+    @pytest.mark.parametrize(
+        ("query", "more", "kind", "message"),
+        [
+            ("bank", ["--any-word"], ConfigError, r"choose occurrences: put the word .* as in 'the \[bank\] of it'"),
+            ("bank", ["--token", "shore"], ConfigError, "choose occurrences"),
+            ("bank", ["--document", "x"], ConfigError, "choose occurrences"),
+            ("a [bank]", ["--any-word", "--token", "shore"], ConfigError, "of any word, or of 'shore': ask for one"),
+            (
+                "a [bank]",
+                ["--document", "sea.txt"],
+                DataError,
+                "no document 'sea.txt' has .* some that have: .*river.txt",
+            ),
+            ("a [bank]", ["--token", "bnak"], DataError, "no word 'bnak'; near spellings that it has: bank"),
+            ("a [bank]", ["-k", "0"], ConfigError, "k is 0"),
+            ("bank", ["-k", "0"], ConfigError, "k is 0"),
+        ],
+    )
+    def test_wrong_options(self, options, query, more, kind, message):
+        with pytest.raises(kind, match=message):
+            run("neighbors", query, *options, *more)
+
+    def test_of_another_word_in_one_document(self, options, text, tmp_path, capsys):
+        (tmp_path / "more.txt").write_text("A shore by the stream .\nThe shore .", encoding="utf-8")
+        both = (*options, "--corpus", tmp_path / "more.txt", "--token", "shore", "--json")
+        for document in (str(text), str(tmp_path / "more.txt")):
+            run("neighbors", "the [bank]", *both, "--document", document)
+            near = json.loads(capsys.readouterr().out)["neighbors"]
+            assert {(one["occurrence"]["token"], one["occurrence"]["document"]) for one in near} == {
+                ("shore", document)
+            }
+        run("neighbors", "the [bank]", *both[:-1])
+        assert f"({tmp_path / 'more.txt'})" in capsys.readouterr().out
+
     def test_missing_corpus(self, model_folder, tmp_path):
         with pytest.raises(DataError, match="no such file"):
             run("neighbors", "bank", "--corpus", tmp_path / "missing.txt", "-m", model_folder)
+
+
+class TestKept:
+    """The second question about a corpus embeds nothing of it."""
+
+    @pytest.mark.parametrize(
+        ("first", "second", "kept"),
+        [
+            (["bank"], ["water", "--min-count", 2], "each word's mean vector is computed and kept"),
+            (["the [bank]"], ["the [bank] of it", "-k", 3], "'bank' is embedded where it stands and kept"),
+            (["the [bank]"], ["a [stream]", "--token", "bank"], "'bank' is embedded where it stands and kept"),
+        ],
+    )
+    def test_for_the_next_question(self, first, second, kept, options, capsys, monkeypatch, tmp_path):
+        run("neighbors", *second, *options)
+        expected = capsys.readouterr().out
+        monkeypatch.setenv("ELMOKIT_CACHE", str(tmp_path / "another"))
+        run("neighbors", *first, *options)
+        assert kept in capsys.readouterr().err
+        run("neighbors", *second, *options)
+        again = capsys.readouterr()
+        assert (again.out, again.err) == (expected, "")
+
+    def test_any_word_names_the_index(self, options, capsys):
+        run("neighbors", "the [bank]", *options, "--any-word")
+        assert "all words are embedded for this question alone; `elmokit index build` keeps" in capsys.readouterr().err
+
+
+class TestStaticNeighbors:
+    @pytest.fixture
+    def vectors(self, tmp_path):
+        numbers = np.array([[1, 0], [1, 0.1], [0, 1], [0.5, 0.5]], np.float32)
+        for ending in (".txt", ".bin", ".safetensors"):
+            write_vectors(tmp_path / f"v{ending}", ["bank", "shore", "coin", "宝玉"], numbers)
+        return tmp_path
+
+    @pytest.mark.parametrize("ending", [".txt", ".bin", ".safetensors"])
+    def test_nearest_words(self, ending, vectors, capsys):
+        run_app("static", "neighbors", "bank", "--vectors", vectors / f"v{ending}", "-k", 2)
+        assert capsys.readouterr().out == "0.995  shore\n0.707  宝玉\n"
+        run_app("static", "neighbors", "Bank", "--vectors", vectors / f"v{ending}", "--json")
+        found = json.loads(capsys.readouterr().out)["neighbors"]
+        assert [near["word"] for near in found] == ["shore", "宝玉", "coin"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "kind", "message"),
+        [
+            (["shoer"], DataError, "there is no vector for 'shoer'; near spellings that have one: shore"),
+            (["zyx"], DataError, "there is no vector for 'zyx'$"),
+            (["Bank", "--no-lower-case"], DataError, "there is no vector for 'Bank'; near .*: bank"),
+            (["bank", "-k", "0"], ConfigError, "k is 0"),
+        ],
+    )
+    def test_mistakes(self, arguments, kind, message, vectors):
+        with pytest.raises(kind, match=message):
+            run_app("static", "neighbors", *arguments, "--vectors", vectors / "v.txt")
 
 
 class TestSenses:
@@ -170,6 +261,10 @@ class TestPredictions:
         assert f"{found['words'][1]['forward']:.2f}" in lines[3]
 
 
+def _last(lines: str) -> str:
+    return lines.splitlines()[-1]
+
+
 class TestIntake:
     """Every command reads standard input, several files, folders, and packed ones, and all say the same."""
 
@@ -190,16 +285,18 @@ class TestIntake:
             (["senses", "bank"], ["--count", "2", "--examples", "0"]),
         ],
     )
-    def test_corpora(self, command, settings, text, texts, model_folder, capsys, monkeypatch):
+    def test_corpora(self, command, settings, text, texts, model_folder, capsys, monkeypatch, tmp_path):
+        monkeypatch.chdir(tmp_path)
         found = []
         files = sorted(texts.iterdir())
         for name, paths in {str(text): [text], "2 files": [texts], "2 files ": files, "standard input": ["-"]}.items():
             monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.read_bytes())))
             corpora = [part for path in paths for part in ("--corpus", path)]
+            monkeypatch.setenv("ELMOKIT_CACHE", f"cache of {name}")
             run(*command, *corpora, "-m", model_folder, *settings)
             output = capsys.readouterr()
-            found.append(output.out)
-            assert re.fullmatch(rf"{re.escape(name.strip())}: done, 51 sentences, \d+ seconds\n", output.err)
+            found.append(re.sub(r"  \(\S+\)$", "", output.out, flags=re.MULTILINE))  # documents are named differently
+            assert re.fullmatch(rf"{re.escape(name.strip())}: done, 51 sentences, \d+ seconds", _last(output.err))
         assert found[0]
         assert found == found[:1] * 4
 
@@ -233,12 +330,12 @@ def test_a_model_that_predicts_nothing(command, model_folder):
         run(command, "the [bank]" if command == "substitutes" else "the bank", "-m", model_folder)
 
 
-@pytest.mark.parametrize("command", [command.__name__ for command in COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_needs_no_heavy_import(command):
     code = (
-        "import sys\nfrom cyclopts import App\nfrom elmokit.cli import words\n"
-        f"app = App(name='elmokit', result_action='return_none')\napp.command(words.{command})\n"
-        f"app(['{command}', '--help'])\n"
+        f"import sys\nfrom cyclopts import App\nfrom {command.__module__} import {command.__name__}\n"
+        f"app = App(name='elmokit', result_action='return_none')\napp.command({command.__name__})\n"
+        f"app(['{command.__name__}', '--help'])\n"
         "sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)

@@ -8,6 +8,8 @@ import pytest
 from conftest import SENTENCES
 
 from elmokit.errors import ConfigError, DataError, OutputError
+from elmokit.text.corpus import Context, make_corpus
+from elmokit.text.tokenizers import Token
 from elmokit.vectors import FORMATS, Embedded, read_vectors, write_vectors
 
 ENDINGS = sorted(FORMATS)
@@ -16,9 +18,10 @@ ENDINGS = sorted(FORMATS)
 def embedded(sentences, *, layers: int | None = None) -> list[Embedded]:
     random = np.random.default_rng(0)
     shape = () if layers is None else (layers,)
+    contexts = [context for words in sentences for context in make_corpus([words]) or [Context("", [], "")]]
     return [
-        Embedded(" ".join(tokens), tokens, random.standard_normal((*shape, len(tokens), 6), dtype=np.float32))
-        for tokens in sentences
+        Embedded(context, random.standard_normal((*shape, len(context.tokens), 6), dtype=np.float32))
+        for context in contexts
     ]
 
 
@@ -100,13 +103,83 @@ def test_other_libraries_read_the_flat_layout(tmp_path):
         np.testing.assert_array_equal(parts[1], written[1].vectors.transpose(1, 0, 2))
 
 
-def test_parquet_has_a_row_a_token(tmp_path):
-    from pyarrow import parquet
+CONTEXTS = [
+    Context("Ｈｉ, “bank”", [Token("Hi", 0, 2), Token("“", 4, 5), Token('bank"\n', 5, 10)], "a, b.txt"),
+    Context("", [], "a, b.txt"),
+    Context("宝玉笑道。", [Token("宝玉", 0, 2), Token("NA", 2, 4)], "红楼梦.jsonl:3"),
+]
+ROWS = [
+    (context.document, number, position, token.text, token.start, token.end, context.text)
+    for number, context in enumerate(CONTEXTS)
+    for position, token in enumerate(context.tokens)
+]
 
-    write_vectors(tmp_path / "flat.parquet", embedded([["a", "b"], ["c"]]))
-    table = parquet.read_table(tmp_path / "flat.parquet").to_pydict()
-    assert table["sentence"] == [0, 0, 1]
-    assert table["position"] == [0, 1, 0]
-    assert table["token"] == ["a", "b", "c"]
-    write_vectors(tmp_path / "layers.parquet", embedded([["a", "b"], ["c"]], layers=2))
-    assert parquet.read_schema(tmp_path / "layers.parquet").names[3:] == ["layer_0", "layer_1"]
+
+@pytest.fixture
+def told(tmp_path):
+    """Writes the sentences above with an ending, and gives the path and the vectors, all tokens end to end."""
+
+    def write(ending: str, *, layers: int | None = None):
+        shape = () if layers is None else (layers,)
+        random = np.random.default_rng(1)
+        vectors = [random.standard_normal((*shape, len(one.tokens), 6), dtype=np.float32) for one in CONTEXTS]
+        write_vectors(tmp_path / f"told{ending}", map(Embedded, CONTEXTS, vectors))
+        return tmp_path / f"told{ending}", np.concatenate(vectors, axis=-2)
+
+    return write
+
+
+class TestParquet:
+    """A row a token, with all that is known of it, opened as the users of other libraries do."""
+
+    NAMES = ("document", "sentence", "position", "token", "start", "end", "text")
+
+    def test_by_pandas(self, told):
+        pandas = pytest.importorskip("pandas")
+        path, vectors = told(".parquet")
+        table = pandas.read_parquet(path)
+        assert list(table.columns) == [*self.NAMES, "vector"]
+        assert list(table[list(self.NAMES)].itertuples(index=False, name=None)) == ROWS
+        np.testing.assert_array_equal(np.stack(table["vector"]), vectors)
+        assert table.groupby("document")["token"].count().to_dict() == {"a, b.txt": 3, "红楼梦.jsonl:3": 2}
+
+    def test_by_polars(self, told):
+        polars = pytest.importorskip("polars")
+        path, vectors = told(".parquet")
+        table = polars.read_parquet(path)
+        assert table.select(self.NAMES).rows() == ROWS
+        assert table.schema["vector"] == polars.Array(polars.Float32, 6)
+        np.testing.assert_array_equal(table["vector"].to_numpy(), vectors)
+        assert table.filter(polars.col("token") == "NA")["text"].to_list() == ["宝玉笑道。"]
+
+    def test_layers_are_columns(self, told):
+        polars = pytest.importorskip("polars")
+        path, vectors = told(".parquet", layers=2)
+        table = polars.read_parquet(path)
+        assert table.columns == [*self.NAMES, "layer_0", "layer_1"]
+        np.testing.assert_array_equal(table["layer_1"].to_numpy(), vectors[1])
+
+
+@pytest.mark.parametrize("ending", [".npz", ".safetensors"])
+def test_flat_files_carry_tokens_texts_documents_and_offsets(told, ending):
+    from safetensors.numpy import load_file
+
+    path, vectors = told(ending)
+    found = dict(np.load(path, allow_pickle=False)) if ending == ".npz" else load_file(path)
+    tokens, texts, documents = (
+        bytes(found[name]).decode().split("\n")[:-1] for name in ("tokens", "texts", "documents")
+    )
+    sentences = np.repeat(np.arange(len(found["lengths"])), found["lengths"]).tolist()
+    rows = zip(sentences, tokens, found["starts"].tolist(), found["ends"].tolist(), strict=True)
+    told_rows = [(documents[number], number, token, start, end, texts[number]) for number, token, start, end in rows]
+    blank = [(row[0], row[1], row[3].replace("\n", " "), *row[4:]) for row in ROWS]  # a line feed would be two tokens
+    assert told_rows == blank
+    np.testing.assert_array_equal(found["vectors"], vectors)
+
+
+def test_a_long_token_takes_no_more_than_itself(tmp_path):
+    """An array of strings would take 4 bytes a character of the longest, for each token."""
+    words = [["x" * 100_000, *"ab" * 5000]]
+    for ending in (".npz", ".safetensors"):
+        write_vectors(tmp_path / f"long{ending}", embedded(words))
+        assert (tmp_path / f"long{ending}").stat().st_size < 1_000_000

@@ -3,8 +3,12 @@
 | ending | layout |
 |---|---|
 | .h5, .hdf5 | AllenNLP's: a dataset a sentence, "0", "1", …, and `sentence_to_index`, a JSON of sentence → dataset |
-| .npz, .safetensors | `vectors`, all tokens end to end, and `lengths`, tokens a sentence |
-| .parquet | a row a token: sentence, position, token, and a vector, or one a layer |
+| .npz, .safetensors | `vectors`, all tokens end to end, and the columns below |
+| .parquet | a row a token: document, sentence, position, token, start, end, text, and a vector, or one a layer |
+
+The columns are `lengths`, tokens a sentence; `starts` and `ends`, where a token stands in its sentence's text;
+`tokens`, and of each sentence `texts` and `documents`: UTF-8 with a line feed after each, for an array of strings would
+make each as wide as the longest. A line feed within is a blank.
 
 For all layers the arrays of .h5 are (layers, tokens, width), and `vectors` of the others (tokens, layers, width).
 """
@@ -13,13 +17,13 @@ import io
 import json
 import struct
 import zipfile
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from shutil import copyfileobj
-from typing import Any, NamedTuple, Protocol
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import h5py
 import numpy as np
@@ -30,17 +34,20 @@ from elmokit.embedder import Vectors
 from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
+from elmokit.text.corpus import Context
 
-HEADER_ROOM = 512  # bytes kept free at the head of a file whose length is known only at its end
+HEADER_ROOM = 1024  # bytes kept free at the head of a file whose length is known only at its end
 ROWS_A_GROUP = 8192
+BLOCK = 1 << 20
+LINE_FEED = "\n"
+COLUMNS = {"lengths": "<i4", "starts": "<i4", "ends": "<i4", "tokens": "|u1", "texts": "|u1", "documents": "|u1"}
 SENTENCES = "sentences"  # key of the sentence count in a parquet file's metadata
 
 
 class Embedded(NamedTuple):
-    """A sentence as it stood in the text, its tokens and their vectors."""
+    """A sentence and the vectors of its tokens."""
 
-    text: str
-    tokens: list[str]
+    context: Context
     vectors: Vectors
     """(tokens, width) or (layers, tokens, width)"""
 
@@ -107,7 +114,7 @@ class Hdf5Writer:
 
     def write(self, number: int, sentence: Embedded) -> None:
         self.hdf5.file.create_dataset(str(number), data=sentence.vectors)
-        self.index.write(f'{", " if number else ""}{json.dumps(sentence.text)}: "{number}"')
+        self.index.write(f'{", " if number else ""}{json.dumps(sentence.context.text)}: "{number}"')
         self.hdf5.check()
 
     def finish(self) -> None:
@@ -120,42 +127,61 @@ class Hdf5Writer:
 
 
 class FlatWriter:
-    """All tokens end to end after a header that is filled in last."""
+    """All tokens end to end after a header that is filled in last; all else in nameless files until then."""
 
     def __init__(self, path: Path) -> None:
         self.file = path.open("wb")
         self.file.write(b" " * HEADER_ROOM)
-        self.lengths = array("i")
-        self.shape: tuple[int, ...] = (0,)
+        self.columns = {name: TemporaryFile(dir=path.parent) for name in COLUMNS}  # noqa: SIM115
+        self.tokens, self.shape = 0, (0,)
 
     def write(self, number: int, sentence: Embedded) -> None:  # noqa: ARG002
         """Add the tokens, each with all its layers."""
         tokens_first = np.moveaxis(sentence.vectors, -2, 0)  # (T, D) or (T, L, D)
-        self.lengths.append(len(tokens_first))
+        self.tokens += len(tokens_first)
         self.shape = tokens_first.shape[1:]
         self.file.write(np.ascontiguousarray(tokens_first, dtype="<f4").tobytes())
+        text, tokens, document = sentence.context
+        self._add("lengths", len(tokens))
+        self._add("starts", *(token.start for token in tokens))
+        self._add("ends", *(token.end for token in tokens))
+        self._add("tokens", *(token.text for token in tokens))
+        self._add("texts", text)
+        self._add("documents", document)
+
+    def _add(self, name: str, *values: Any) -> None:
+        lines = [f"{str(value).replace(LINE_FEED, ' ')}\n" for value in values]
+        content = "".join(lines).encode() if COLUMNS[name] == "|u1" else np.array(values, COLUMNS[name]).tobytes()
+        self.columns[name].write(content)
 
     @property
     def full_shape(self) -> tuple[int, ...]:
         """(N, …), all sentences together."""
-        return (sum(self.lengths), *self.shape)
+        return (self.tokens, *self.shape)
+
+    def finished_columns(self) -> Iterator[tuple[str, str, int, BinaryIO]]:
+        """All that is not the vectors: name, type, count and bytes."""
+        for name, file in self.columns.items():
+            count = file.tell() // np.dtype(COLUMNS[name]).itemsize
+            file.seek(0)
+            yield name, COLUMNS[name], count, file
 
     def close(self) -> None:
-        self.file.close()
+        for file in (self.file, *self.columns.values()):
+            file.close()
 
 
 class SafetensorsWriter(FlatWriter):
-    """The header, then `vectors`, then `lengths`."""
+    """The header, then `vectors`, then the other columns."""
 
     def finish(self) -> None:
-        """Add the lengths and fill in the header, padded with blanks as the format allows."""
-        start = self.file.tell() - HEADER_ROOM
-        self.file.write(np.array(self.lengths, dtype="<i4").tobytes())
+        """Add the columns and fill in the header, padded with blanks as the format allows."""
         end = self.file.tell() - HEADER_ROOM
-        header = {
-            "vectors": {"dtype": "F32", "shape": self.full_shape, "data_offsets": [0, start]},
-            "lengths": {"dtype": "I32", "shape": [len(self.lengths)], "data_offsets": [start, end]},
-        }
+        header: dict[str, Any] = {"vectors": {"dtype": "F32", "shape": self.full_shape, "data_offsets": [0, end]}}
+        for name, kind, count, content in self.finished_columns():
+            copyfileobj(content, self.file, BLOCK)
+            start, end = end, self.file.tell() - HEADER_ROOM
+            header[name] = {"dtype": "U8" if kind == "|u1" else "I32", "shape": [count], "data_offsets": [start, end]}
         self.file.seek(0)
         self.file.write(struct.pack("<Q", HEADER_ROOM - 8) + json.dumps(header).encode().ljust(HEADER_ROOM - 8))
 
@@ -170,12 +196,11 @@ class NpzWriter(FlatWriter):
     def finish(self) -> None:
         self.file.close()
         with zipfile.ZipFile(self.path, "w") as archive:
-            with archive.open("vectors.npy", "w", force_zip64=True) as entry, self.flat.open("rb") as vectors:
-                npy.write_array_header_1_0(entry, {"descr": "<f4", "fortran_order": False, "shape": self.full_shape})
+            with self.flat.open("rb") as vectors:
                 vectors.seek(HEADER_ROOM)
-                copyfileobj(vectors, entry, 1 << 20)
-            with archive.open("lengths.npy", "w") as entry:
-                npy.write_array(entry, np.array(self.lengths, dtype="<i4"))
+                _add_array(archive, "vectors", "<f4", self.full_shape, vectors)
+            for name, kind, count, content in self.finished_columns():
+                _add_array(archive, name, kind, (count,), content)
 
     def close(self) -> None:
         try:
@@ -184,28 +209,37 @@ class NpzWriter(FlatWriter):
             self.flat.unlink(missing_ok=True)
 
 
+def _add_array(archive: zipfile.ZipFile, name: str, kind: str, shape: tuple[int, ...], content: BinaryIO) -> None:
+    """An array of a .npz file, from its bytes."""
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+        npy.write_array_header_1_0(entry, {"descr": kind, "fortran_order": False, "shape": shape})
+        copyfileobj(content, entry, BLOCK)
+
+
 class ParquetWriter:
     """A row a token, written in groups."""
 
     def __init__(self, path: Path) -> None:
-        self.pyarrow, self.parquet = _pyarrow()
+        self.pyarrow, self.parquet = import_pyarrow()
         self.path, self.sentences = path, 0
+        string, number = self.pyarrow.string(), self.pyarrow.int32()
+        self.types = {"document": string, "sentence": self.pyarrow.int64(), "position": number, "token": string}
+        self.types |= {"start": number, "end": number, "text": string}
         self.rows: dict[str, list[Any]] = defaultdict(list)
         self.file: Any = None
 
     def write(self, number: int, sentence: Embedded) -> None:
-        count = len(sentence.tokens)
+        text, tokens, document = sentence.context
         self.sentences = number + 1
-        self.rows["sentence"] += [number] * count
-        self.rows["position"] += range(count)
-        self.rows["token"] += sentence.tokens
+        for position, (token, start, end) in enumerate(tokens):
+            for name, value in zip(self.types, (document, number, position, token, start, end, text), strict=True):
+                self.rows[name].append(value)
         self.rows["vectors"].append(sentence.vectors)
         if len(self.rows["token"]) >= ROWS_A_GROUP:
             self._write_group()
 
     def _write_group(self) -> None:
-        types = {"sentence": self.pyarrow.int64(), "position": self.pyarrow.int32(), "token": self.pyarrow.string()}
-        columns = {name: self.pyarrow.array(self.rows[name], kind) for name, kind in types.items()}
+        columns = {name: self.pyarrow.array(self.rows[name], kind) for name, kind in self.types.items()}
         vectors = np.concatenate(self.rows["vectors"] or [np.zeros((0, 1), np.float32)], axis=-2)
         layers = {"vector": vectors} if vectors.ndim == 2 else {f"layer_{i}": layer for i, layer in enumerate(vectors)}
         fixed = self.pyarrow.FixedSizeListArray.from_arrays
@@ -228,7 +262,8 @@ class ParquetWriter:
                 self.file.close()
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def import_pyarrow() -> tuple[Any, Any]:
+    """pyarrow and its parquet module, or how to get them."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -254,13 +289,14 @@ def _read_safetensors(path: Path) -> Iterator[Vectors]:
 
 
 def _read_parquet(path: Path) -> Iterator[Vectors]:
-    file = _pyarrow()[1].ParquetFile(path)
+    file = import_pyarrow()[1].ParquetFile(path)
     sentences = int(file.metadata.metadata[SENTENCES.encode()])
-    table = file.read().combine_chunks()
+    table = file.read(columns=[name for name in file.schema_arrow.names if name not in ("document", "token", "text")])
     lengths = np.bincount(table["sentence"].to_numpy(), minlength=sentences)
-    columns = [column.combine_chunks() for column in table.columns[3:]]
+    names = [name for name in table.column_names if name == "vector" or name.startswith("layer_")]
+    columns = [table[name].combine_chunks() for name in names]
     layers = [column.flatten().to_numpy().reshape(len(column), column.type.list_size) for column in columns]
-    vectors = layers[0] if table.column_names[3] == "vector" else np.stack(layers, axis=1)
+    vectors = layers[0] if names == ["vector"] else np.stack(layers, axis=1)
     yield from _sentences(vectors, lengths)
 
 

@@ -12,10 +12,11 @@ from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.index import index
 from elmokit.cli.models import convert, info
+from elmokit.cli.neighbors import neighbors
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.static import static
 from elmokit.cli.task import task
-from elmokit.cli.words import neighbors, senses, shift, substitutes, surprisal
+from elmokit.cli.words import senses, shift, substitutes, surprisal
 from elmokit.errors import ElmoError
 
 app = App(

@@ -78,12 +78,12 @@ def embed(
 def _embedded(elmo: "Elmo", sentences: Iterable["Context"], layers: "Layers") -> Iterator["Embedded"]:
     from elmokit.vectors import Embedded
 
-    waiting: deque[tuple[str, list[str]]] = deque()
+    waiting: deque[Context] = deque()
 
     def tokens() -> Iterator[list[str]]:
         for sentence in sentences:
-            waiting.append((sentence.text, sentence.words))
-            yield waiting[-1][1]
+            waiting.append(sentence)
+            yield sentence.words
 
     for vectors in elmo.embed_stream(tokens(), layers=layers):
-        yield Embedded(*waiting.popleft(), vectors)
+        yield Embedded(waiting.popleft(), vectors)

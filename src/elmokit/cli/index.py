@@ -1,14 +1,16 @@
 """`elmokit index`: every word of a corpus where it stands, found by its meaning there."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from elmokit.cli.options import TEXTS, Bracketed, Count, Json, Source, StudyOptions, model_for
-from elmokit.cli.output import plain, print_json, shown
+from elmokit.cli.neighbors import NeighborOptions, Query
+from elmokit.cli.options import TEXTS, Json, Source, StudyOptions, model_for
+from elmokit.cli.output import print_json
 from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
 from elmokit.progress import counted
@@ -64,16 +66,14 @@ def build(
 @index.command
 def search(
     folder: Annotated[Path, Parameter(name="DIR")],
-    sentence: Bracketed,
+    query: Query,
     /,
     *,
-    k: Count = 10,
-    token: str | None = None,
-    document: str | None = None,
+    wanted: NeighborOptions = NeighborOptions(),  # noqa: B008
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     json: Json = False,
 ) -> None:
-    """Find the occurrences nearest in meaning to a word in a sentence.
+    """Ask an index as `elmokit neighbors` asks a corpus: for the nearest words to a word, or the nearest occurrences.
 
     Example: elmokit index search novels.index "He sat on the [bank] of the river"
 
@@ -81,28 +81,24 @@ def search(
     ----------
     folder
         The folder of the index.
-    token
-        Seek among the occurrences of this word alone.
-    document
-        Seek in this document alone; it is named as the corpus was when the index was built.
     model
         Where the model is that built the index, if it moved since.
     """
     from elmokit.elmo import load
     from elmokit.lexicon.index import identify, open_index, read_manifest
-    from elmokit.text.brackets import read_brackets
     from elmokit.text.tokenizers import get_tokenizer
 
     reading = read_manifest(folder).reading
-    query = read_brackets(sentence, get_tokenizer(reading.tokenizer))
-    name = model or reading.model.name
-    try:
-        elmo = load(name)
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}. {folder} needs the model it was built by: --model says where it is") from None
-    found = open_index(folder, model=identify(elmo, name)).search_word(query, elmo, k=k, token=token, document=document)
-    if json:
-        print_json([{"cosine": near.cosine} | plain(near.occurrence) for near in found])
-        return
-    for near in found:
-        print(f"{near.cosine:.3f}  {shown(near.occurrence)}  ({near.occurrence.context.document})")
+    word = wanted.read(query, get_tokenizer(reading.tokenizer))
+    near: Sequence[Any]
+    if word:
+        name = model or reading.model.name
+        try:
+            elmo = load(name)
+        except CheckpointError as error:
+            message = f"{error}. {folder} needs the model it was built by: --model says where it is"
+            raise CheckpointError(message) from None
+        near = open_index(folder, model=identify(elmo, name)).search_word(word, elmo, **wanted.chosen)
+    else:
+        near = open_index(folder).word_neighbors(query, k=wanted.k, min_count=wanted.min_count)
+    wanted.show(near, wanted.beside(word.word if word else query), json=json, documents=True)

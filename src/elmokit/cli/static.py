@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, validators
 
-from elmokit.cli.options import TEXTS, Source, TokenOptions
+from elmokit.cli.options import TEXTS, Count, Json, Source, TokenOptions
 from elmokit.config import Tokenization
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
 
@@ -102,6 +102,41 @@ def _train(
             vectors = work(text, progress)
         vectors.save(options.output, header=options.header)
     print(f"{options.output}: {len(vectors.words):,} vectors of width {vectors.width:,}")
+
+
+@static.command
+def neighbors(
+    word: Annotated[str, Parameter(name="WORD", allow_leading_hyphen=True)],
+    /,
+    *,
+    vectors: Path,
+    k: Count = 10,
+    lower_case: bool = True,
+    json: Json = False,
+) -> None:
+    """Find the words whose static vectors are nearest to that of a word.
+
+    Example: elmokit static neighbors harbour --vectors glove.txt
+
+    Parameters
+    ----------
+    vectors
+        A file of vectors: word2vec's, GloVe's or fastText's text, word2vec's binary, or .safetensors.
+    lower_case
+        Take the lower-case form of a word that has no vector.
+    """
+    from elmokit.cli.output import print_json
+    from elmokit.lexicon.neighbors import word_neighbors
+    from elmokit.static.files import read_vectors
+
+    known = read_vectors(vectors.expanduser())
+    chosen = word.lower() if lower_case and word not in known.words else word
+    near = word_neighbors(chosen if chosen in known.words else word, known, k=k)
+    if json:
+        print_json({"neighbors": near})
+        return
+    for other, cosine in near:
+        print(f"{cosine:.3f}  {other}")
 
 
 @static.command

@@ -1,6 +1,7 @@
-"""`elmokit neighbors`, `senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
+"""`elmokit senses`, `substitutes`, `surprisal` and `shift`: one word, many vectors."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,16 +11,17 @@ from cyclopts import Parameter
 from elmokit.cli.options import (
     TEXTS,
     Bracketed,
-    CorpusOptions,
     Count,
     ModelOptions,
     Seed,
     SenseOptions,
     Source,
     StudyOptions,
+    TextOptions,
 )
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
+from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import Direction, SenseSettings, ShiftSettings
 from elmokit.progress import counted
 
@@ -30,61 +32,6 @@ class ShiftOptions(ShiftSettings):
     """What is compared and shown."""
 
     k: Count = 20
-
-
-def neighbors(
-    query: Annotated[str, Parameter(name="WORD", allow_leading_hyphen=True)],
-    /,
-    *,
-    options: CorpusOptions,
-    k: Count = 10,
-    min_count: int = 5,
-    any_word: Annotated[bool, Parameter(negative="")] = False,
-    static: Path | None = None,
-) -> None:
-    """Find the nearest words to a word, or to a word in a sentence the nearest occurrences.
-
-    Example: elmokit neighbors "He sat on the [bank] of the river" --corpus novel.txt
-
-    Parameters
-    ----------
-    query
-        A word: its mean vector in the corpus is compared with those of other words. Or a sentence with the word in
-        brackets, [ ] or 【 】: its vector there is compared with those of its occurrences in the corpus.
-    min_count
-        Words that occur less often are no neighbours.
-    any_word
-        Compare the word in the sentence with all words, not only with itself elsewhere.
-    static
-        A file of static vectors (word2vec, GloVe), whose neighbours are shown as well.
-    """
-    from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
-    from elmokit.lexicon.occurrences import type_vectors
-    from elmokit.static.files import read_vectors
-    from elmokit.text.brackets import has_brackets, read_brackets
-
-    (elmo, [corpus]), layers = options.open(options.corpus), options.layers
-    word = read_brackets(query, corpus.tokenizer) if has_brackets(query) or len(query.split()) > 1 else None
-    alone, vectors = word.word if word else query, read_vectors(static) if static else None
-    beside = word_neighbors(alone, vectors, k=k) if vectors is not None and alone in vectors.words else []
-    near: Sequence[Any]
-    with watched(corpus.name) as progress:
-        if word:
-            near = context_neighbors(word, corpus, elmo, k=k, any_word=any_word, layers=layers, progress=progress)
-        else:
-            types = type_vectors(
-                corpus, elmo, layers=options.layers, min_count=min_count, also=[query], progress=progress
-            )
-            near = word_neighbors(query, types, k=k)
-    if options.json:
-        print_json({"neighbors": near} | ({"static": beside} if static else {}))
-        return
-    for neighbor in near:
-        print(f"{neighbor.cosine:.3f}  {shown(neighbor[0])}")
-    if static:
-        print(f"\n{static.name}{'' if beside else ': the word is not in it'}")
-    for other, cosine in beside:
-        print(f"{cosine:.3f}  {other}")
 
 
 def senses(
@@ -165,16 +112,37 @@ def substitutes(
         print(f"{probability:7.2%}  {word}")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SurprisalOptions(ModelOptions, TextOptions):
+    """Which model reads a sentence or files, and how."""
+
+
 def surprisal(
-    sentence: Annotated[str, Parameter(name="SENTENCE", allow_leading_hyphen=True)],
-    /,
-    *,
-    options: ModelOptions = ModelOptions(),
+    *texts: Annotated[str, Parameter(name="SENTENCE or FILES", allow_leading_hyphen=True)],
+    options: SurprisalOptions = SurprisalOptions(),
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
 ) -> None:
-    """Show how surprising each word of a sentence is to a language model, in bits; it needs its softmax.
+    """Measure how surprising each word of a sentence or of files is to a language model, in bits; it needs its softmax.
 
     Example: elmokit surprisal "He sat on the bank of the river ."
+
+    Example: elmokit surprisal novel.txt -o novel.csv
+
+    Parameters
+    ----------
+    texts
+        A sentence, in quotes. With --output, texts: .txt or .jsonl, plain or packed, folders of them, or - for standard
+        input.
+    output
+        Where the table of the words of files goes: .csv, .tsv or .parquet. With it the arguments are files, without it
+        a sentence.
     """
+    if output and texts:
+        _write_table(texts, output, options)
+        return
+    sentence = _one_sentence(texts)
+
     from elmokit.lexicon.predictions import surprisal as measure
 
     elmo, tokenizer = options.load(sentence)
@@ -187,6 +155,36 @@ def surprisal(
     for word, forward, backward, known in found.words:
         print(f"{forward:7.2f}  {backward:8.2f}  {word}{'' if known else '  (as <UNK>)'}")
     print(f"{found.end:7.2f}            (end)")
+
+
+def _one_sentence(texts: Sequence[str]) -> str:
+    """The only argument, which must not be the name of a file."""
+    table = "-o table.csv (.tsv, .parquet) says where the table of its words goes"
+    if len(texts) != 1:
+        raise ConfigError(f"{len(texts)} arguments: give one sentence, in quotes; of files, {table}")
+    with suppress(OSError):  # such as a name that is too long for a file's
+        if texts[0] == "-" or Path(texts[0]).exists():
+            raise ConfigError(f"{texts[0]} is a file or folder: {table}; as a sentence, end it with a blank")
+    return texts[0]
+
+
+def _write_table(texts: Sequence[str], output: Path, options: SurprisalOptions) -> None:
+    """The surprisal of every word of the files."""
+    from elmokit.lexicon.surprisal_tables import check_table, write_surprisal
+    from elmokit.text.corpus import beginning, open_corpus
+    from elmokit.text.documents import open_texts
+
+    check_table(output)
+    lines = options.meaning
+    files = open_texts(texts, lines=lines, repeatable=False)
+    elmo, tokenizer = options.load(beginning(files))
+    corpus = open_corpus(files, tokenizer, keep_empty=lines == "sentences")
+    with watched(corpus.name) as progress:
+        found = write_surprisal(output, corpus, elmo, progress=progress)
+    if options.json:
+        print_json(found, indent=None)
+    else:
+        print(f"{output}: {found.words:,} words, {found.unknown:,} of them not in the model's vocabulary")
 
 
 def shift(

@@ -5,27 +5,39 @@ from typing import TYPE_CHECKING
 from elmokit.lazy import attach
 
 if TYPE_CHECKING:
+    from elmokit.lexicon.cache import CachedCorpus
     from elmokit.lexicon.index import build_index, open_index
     from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
     from elmokit.lexicon.occurrences import find_occurrences, survey, type_vectors
     from elmokit.lexicon.plots import write_plot
-    from elmokit.lexicon.predictions import substitutes, surprisal
+    from elmokit.lexicon.predictions import substitutes, surprisal, surprisals
     from elmokit.lexicon.senses import Surroundings, find_senses
     from elmokit.lexicon.settings import SenseSettings, ShiftSettings
     from elmokit.lexicon.shift import find_shift
+    from elmokit.lexicon.surprisal_tables import iter_surprisal, write_surprisal
     from elmokit.text.corpus import make_corpus, open_corpus
 
-__all__ = ["SenseSettings", "ShiftSettings", "Surroundings", "build_index", "context_neighbors", "find_occurrences"]
+__all__ = [
+    "CachedCorpus",
+    "SenseSettings",
+    "ShiftSettings",
+    "Surroundings",
+    "build_index",
+    "context_neighbors",
+    "find_occurrences",
+]
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
-__all__ += ["survey", "type_vectors", "word_neighbors", "write_plot"]
+__all__ += ["iter_surprisal", "surprisals", "survey", "type_vectors", "word_neighbors", "write_plot", "write_surprisal"]
 
 _HOMES = {
     "text.corpus": ("make_corpus", "open_corpus"),
     "lexicon.occurrences": ("find_occurrences", "survey", "type_vectors"),
+    "lexicon.cache": ("CachedCorpus",),
     "lexicon.neighbors": ("context_neighbors", "word_neighbors"),
     "lexicon.senses": ("Surroundings", "find_senses"),
     "lexicon.plots": ("write_plot",),
-    "lexicon.predictions": ("substitutes", "surprisal"),
+    "lexicon.predictions": ("substitutes", "surprisal", "surprisals"),
+    "lexicon.surprisal_tables": ("iter_surprisal", "write_surprisal"),
     "lexicon.shift": ("find_shift",),
     "lexicon.index": ("build_index", "open_index"),
     "lexicon.settings": ("SenseSettings", "ShiftSettings"),

@@ -1,10 +1,11 @@
 """The searchable index of occurrences: every word of a corpus where it stands, found by its meaning there.
 
-A small corpus needs none: `neighbors` reads it each time. An index is built in a stream and goes on where it was broken
-off, chunk by chunk: a chunk's sentences, then their occurrences, then the manifest, which says what is committed.
+Of a small corpus `elmokit neighbors` keeps what it needs by itself (`cache.py`). An index is built in a stream and goes
+on where it was broken off, chunk by chunk: a chunk's sentences, then their occurrences, then the manifest, which says
+what is committed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -13,6 +14,7 @@ from typing import Literal, NoReturn
 
 import msgspec
 import numpy as np
+from safetensors import SafetensorError
 
 from elmokit.config import Tokenization
 from elmokit.elmo import Elmo
@@ -20,8 +22,8 @@ from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.files import LOCK, as_json, check_same_settings, locked, read_json, replace_file
 from elmokit.lexicon.index_tables import Tables, filter_rows, import_lancedb
-from elmokit.lexicon.neighbors import NearOccurrence, check_k
-from elmokit.lexicon.occurrences import Survey, near_spellings, unit_vectors
+from elmokit.lexicon.neighbors import NearOccurrence, Neighbor, check_k, is_same, wanted_word, word_neighbors
+from elmokit.lexicon.occurrences import MOST_TYPES, Survey, TypeVectors, near_spellings, unit_vectors
 from elmokit.progress import SILENCE, Progress, tracked
 from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.corpus import Context
@@ -29,6 +31,7 @@ from elmokit.text.inputs import in_chunks
 from elmokit.text.tokenizers import get_tokenizer
 
 MANIFEST = "manifest.json"
+MEANS = "words.safetensors"  # the mean vectors of the most frequent words
 EXACT_ROWS = 100_000
 CHUNK_TOKENS = 16_384  # committed together; embedded together too, so that batches are the same after a break
 FEW_ROWS = 5000  # among a million, so many can be read and compared in the time that a search takes anyway
@@ -56,7 +59,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of an index beside its rows."""
 
     format: Literal["elmokit index"] = "elmokit index"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     reading: Reading
     width: int  # of a vector
     corpus: str  # a hash of all sentences, tokens and documents
@@ -126,14 +129,54 @@ class Index:
     tables: Tables
 
     def search_word(
-        self, query: str | BracketedWord, embedder: Embedder, *, k: int = 10, **wanted: str | None
+        self,
+        query: str | BracketedWord,
+        embedder: Embedder,
+        *,
+        k: int = 10,
+        any_word: bool = False,
+        token: str | None = None,
+        document: str | None = None,
     ) -> list[NearOccurrence]:
-        """The k occurrences nearest to the word in brackets, as in "on the [bank] of it"; `wanted` as in `search`."""
+        """The k occurrences nearest to the word in brackets: of the same word, of another, `token`, or of any.
+
+        As in `context_neighbors`, the query's own sentence does not count, nor does a sentence a second time.
+        """
+        check_k(k)
         reading = self.manifest.reading
         if isinstance(query, str):
             query = read_brackets(query, get_tokenizer(reading.tokenizer))
+        word = wanted_word(query, any_word=any_word, token=token)
         [vectors] = embedder.embed([query.context.words], layers=reading.layer)
-        return self.search(vectors[query.position], k=k, **wanted)
+        asked = k + 1
+        while True:
+            found = self.search(vectors[query.position], k=asked, token=word, document=document)
+            best: list[NearOccurrence] = []
+            for near in found:
+                seen = any(is_same(near.occurrence, other.occurrence) for other in best)
+                if not seen and not is_same(near.occurrence, query):
+                    best.append(near)
+            if len(best) >= k or len(found) < asked:
+                return best[:k]
+            asked *= 2
+
+    def word_neighbors(self, word: str, *, k: int = 10, min_count: int = 5) -> list[Neighbor]:
+        """The k words nearest to a word by their mean vectors, of those that occur `min_count` times."""
+        check_k(k)
+        types = self.types
+        if word not in types.words:
+            if not self.tables.count(filter_rows(token=word), most=1):
+                self._refuse(word, None)
+            types = types.joined(_means(self.tables, [word], word))
+        return word_neighbors(word, types.frequent(min_count, also=word), k=k)
+
+    @property
+    def types(self) -> TypeVectors:
+        """The mean vectors of the most frequent words."""
+        try:
+            return TypeVectors.load(self.folder / MEANS)
+        except (OSError, ValueError, KeyError, SafetensorError, msgspec.DecodeError) as error:
+            raise DataError(f"{self.folder / MEANS}: damaged: {error}. Build the index anew") from None
 
     def search(
         self, vector: Vectors, *, k: int = 10, token: str | None = None, document: str | None = None
@@ -238,6 +281,20 @@ def _fill(
         raise DataError("the corpus changed between two readings: pass a list or a TextCorpus, not a generator")
     tables.finish(approximate=manifest.rows > manifest.exact_rows)
     tables.check(rows=manifest.rows, sentences=manifest.sentences)
+    counts = Survey(tables.values("token"), manifest.sentences)
+    _means(tables, counts.frequent(1)[:MOST_TYPES]).save(folder / MEANS)
     manifest = msgspec.structs.replace(manifest, finished=True)
     write_manifest(folder, manifest)
     return manifest
+
+
+def _means(tables: Tables, words: Sequence[str], only: str | None = None) -> TypeVectors:
+    """The mean vectors of words; of one alone if its rows are to be sought."""
+    indices = {word: index for index, word in enumerate(words)}
+    sums, counts = np.zeros((len(words), tables.width)), np.zeros(len(words), dtype=np.int64)  # (words, D)
+    for tokens, vectors in tables.vectors(filter_rows(token=only)):
+        rows = np.array([indices.get(token, -1) for token in tokens], dtype=np.int64)
+        np.add.at(sums, rows[rows >= 0], vectors[rows >= 0])
+        np.add.at(counts, rows[rows >= 0], 1)
+    means = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+    return TypeVectors(tuple(words), tuple(counts.tolist()), means)

@@ -1,8 +1,9 @@
 """The tables of an index of occurrences, in LanceDB.
 
-`occurrences` has one row per occurrence: token, sentence, position, document, and the vector at length 1; `sentences`
-one per sentence, in the order of their numbers: its text, kept once for all its words, and where they stand in it. The
-document stands with each occurrence, so that they can be filtered by it, and takes next to nothing.
+`occurrences` has one row per occurrence: token, sentence, position, document, the vector at length 1, and the length
+that it had; `sentences` one per sentence, in the order of their numbers: its text, kept once for all its words, and
+where they stand in it. The document stands with each occurrence, so that they can be filtered by it, and takes next to
+nothing.
 """
 
 import time
@@ -101,6 +102,14 @@ class Tables:
         vector = np.array(row["vector"][: self.width], np.float32)
         return NearOccurrence(Occurrence(context, row["position"], vector), 1 - row["_distance"])
 
+    def vectors(self, wanted: Any | None = None) -> Iterator[tuple[list[str], Vectors]]:
+        """The tokens and vectors of all occurrences, or of those that a filter lets through, some at a time."""
+        query = self.occurrences.search().select(["token", "length", "vector"])
+        with self._access():
+            for batch in (query if wanted is None else query.where(wanted)).to_batches():
+                units = batch["vector"].flatten().to_numpy().reshape(len(batch), -1)[:, : self.width]  # (rows, D)
+                yield batch["token"].to_pylist(), units * batch["length"].to_numpy()[:, None]
+
     def values(self, column: str) -> Counter[str]:
         """How often each value of a column occurs."""
         counts: Counter[str] = Counter()
@@ -143,7 +152,7 @@ def _schemas(width: int) -> dict[str, Any]:
     vector, bounds = pa.list_(pa.float32(), width + -width % WIDTH_STEP), pa.list_(pa.int32())
     where = {"token": pa.string(), "sentence": pa.int64(), "position": pa.int32(), "document": pa.string()}
     return {
-        "occurrences": pa.schema({**where, "vector": vector}),
+        "occurrences": pa.schema({**where, "vector": vector, "length": pa.float32()}),
         "sentences": pa.schema({"sentence": pa.int64(), "text": pa.string(), "starts": bounds, "ends": bounds}),
     }
 
@@ -152,13 +161,15 @@ def _occurrence_rows(contexts: Sequence[Context], vectors: Sequence[Vectors], fi
     import pyarrow as pa
 
     lengths = [len(context.tokens) for context in contexts]
-    units = _padded(unit_vectors(np.concatenate(vectors)))  # (rows, D or a little wider)
+    flat = np.concatenate(vectors)  # (rows, D)
+    units = _padded(unit_vectors(flat))  # (rows, D or a little wider)
     columns = {
         "token": [token.text for context in contexts for token in context.tokens],
         "sentence": np.repeat(np.arange(first, first + len(lengths)), lengths),
         "position": np.concatenate([np.arange(length, dtype=np.int32) for length in lengths]),
         "document": [context.document for context in contexts for _ in context.tokens],
         "vector": pa.FixedSizeListArray.from_arrays(units.ravel(), units.shape[1]),
+        "length": np.linalg.norm(flat, axis=-1),
     }
     return pa.table(columns, schema=_schemas(units.shape[1])["occurrences"])
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.lexicon.occurrences import Occurrence, embed_words, survey, unit_vectors
+from elmokit.lexicon.occurrences import EmbeddedWords, Occurrence, embed_words, near_spellings, survey, unit_vectors
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.corpus import Context
@@ -42,7 +42,8 @@ def word_neighbors(word: str, known: WordVectors, *, k: int = 10) -> list[Neighb
     """The k words with the highest cosines, the word itself left out."""
     check_k(k)
     if word not in known.words:
-        raise DataError(f"there is no vector for {word!r}")
+        near = ", ".join(near_spellings(word, known.words))
+        raise DataError(f"there is no vector for {word!r}{near and f'; near spellings that have one: {near}'}")
     own = known.words.index(word)
     lengths = np.sqrt(np.einsum("wd,wd->w", known.vectors, known.vectors))  # (words,) without a copy of the vectors
     lengths[lengths == 0] = np.inf
@@ -68,31 +69,52 @@ def context_neighbors(
     does a sentence a second time.
     """
     check_k(k)
-    if isinstance(query, str):
-        tokenizer = getattr(corpus, "tokenizer", None) or getattr(embedder, "tokenizer", None)
-        if tokenizer is None:
-            missing = "neither the corpus nor the embedder has a tokenizer"
-            raise ConfigError(f"{missing}: pass read_brackets(query, tokenizer)")
-        query = read_brackets(query, tokenizer)
+    query = bracketed(query, corpus, embedder)
     known = survey(corpus, progress=progress)
     if not any_word:
         known.check_words(query.word)
     words = known.counts if any_word else [query.word]
+    found = embed_words(corpus, embedder, words, known, layers=layers, progress=progress)
+    return nearest_occurrences(query, found, embedder, k=k, layers=layers)
+
+
+def bracketed(query: str | BracketedWord, corpus: Iterable[Context], embedder: Embedder) -> BracketedWord:
+    """The word in brackets, by the tokenizer of the corpus or of the embedder."""
+    if not isinstance(query, str):
+        return query
+    tokenizer = getattr(corpus, "tokenizer", None) or getattr(embedder, "tokenizer", None)
+    if tokenizer is None:
+        missing = "neither the corpus nor the embedder has a tokenizer"
+        raise ConfigError(f"{missing}: pass read_brackets(query, tokenizer)")
+    return read_brackets(query, tokenizer)
+
+
+def nearest_occurrences(
+    query: BracketedWord, found: Iterable[EmbeddedWords], embedder: Embedder, *, k: int, layers: Layers
+) -> list[NearOccurrence]:
+    """Of the occurrences found, the k nearest to the query."""
     own = unit_vectors(embedder.embed([query.context.words], layers=layers)[0][query.position])  # (D,)
     best: list[NearOccurrence] = []
-    embedded = embed_words(corpus, embedder, words, known, layers=layers, progress=progress)
-    for context, positions, vectors in embedded:
+    for context, positions, vectors in found:
         cosines = unit_vectors(vectors) @ own  # (positions,)
         least = best[-1].cosine if len(best) == k else -np.inf
         for index in np.flatnonzero(cosines > least):
-            found = Occurrence(context, positions[index], vectors[index].copy())
-            if not _is_same(found, query) and not any(_is_same(found, near.occurrence) for near in best):
-                insort(best, NearOccurrence(found, float(cosines[index])), key=lambda near: -near.cosine)
+            one = Occurrence(context, positions[index], vectors[index].copy())
+            if not is_same(one, query) and not any(is_same(one, near.occurrence) for near in best):
+                insort(best, NearOccurrence(one, float(cosines[index])), key=lambda near: -near.cosine)
                 del best[k:]
     return best
 
 
-def _is_same(one: Occurrence, other: Occurrence | BracketedWord) -> bool:
+def wanted_word(query: BracketedWord, *, any_word: bool, token: str | None) -> str | None:
+    """The word whose occurrences are compared: that of the query, or another; none for all."""
+    if any_word and token is not None:
+        raise ConfigError(f"occurrences of any word, or of {token!r}: ask for one of them")
+    return None if any_word else token if token is not None else query.word
+
+
+def is_same(one: Occurrence, other: Occurrence | BracketedWord) -> bool:
+    """Whether they are the same word of the same sentence, wherever it stands."""
     return one.position == other.position and one.context.words == other.context.words
 
 

@@ -4,19 +4,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
+from elmokit.files import replacing, writing
 from elmokit.progress import SILENCE, Progress, tracked
 from elmokit.text.corpus import Context
 from elmokit.text.inputs import in_chunks
 
+T = TypeVar("T")
 CHUNK_TOKENS = 8192
+MOST_TYPES = 20_000  # words with a mean vector, the most frequent; memory grows with it
 SPELLINGS_COMPARED = 50_000  # the most frequent words; comparing more would take seconds
 LEAST_LIKENESS = 0.5  # two Chinese words of two characters that share one are as much alike
 
@@ -58,6 +65,10 @@ class Occurrence(NamedTuple):
         return self.context.bracketed(self.position)
 
 
+EmbeddedWords = tuple[Context, list[int], Vectors]
+"""A sentence, the positions of some of its tokens, and their vectors there, (positions, D)."""
+
+
 @dataclass(frozen=True, eq=False)
 class TypeVectors:
     """A vector for each word, (words, D): the mean of its vectors in a corpus."""
@@ -65,6 +76,28 @@ class TypeVectors:
     words: tuple[str, ...]
     counts: tuple[int, ...]
     vectors: Vectors
+
+    def frequent(self, least: int, *, also: str) -> "TypeVectors":
+        """The words that occur at least so often, and one more."""
+        rows = [row for row, word in enumerate(self.words) if self.counts[row] >= least or word == also]
+        words, counts = tuple(self.words[row] for row in rows), tuple(self.counts[row] for row in rows)
+        return TypeVectors(words, counts, self.vectors[rows])
+
+    def joined(self, other: "TypeVectors") -> "TypeVectors":
+        """These words and others."""
+        vectors = np.concatenate([self.vectors, other.vectors])
+        return TypeVectors(self.words + other.words, self.counts + other.counts, vectors)
+
+    def save(self, path: Path) -> None:
+        """Write them as safetensors; the file appears when it is complete."""
+        with replacing(path) as new, writing(path, (OSError, SafetensorError)):
+            save_file({"words": as_bytes([self.words, self.counts]), "vectors": self.vectors}, new)
+
+    @classmethod
+    def load(cls, path: Path) -> "TypeVectors":
+        """Read what `save` wrote."""
+        found = load_file(path)
+        return cls(*from_bytes(found["words"], tuple[tuple[str, ...], tuple[int, ...]]), found["vectors"])
 
 
 def survey(corpus: Iterable[Context], *, progress: Progress = SILENCE, stage: str = "counting words") -> Survey:
@@ -116,7 +149,7 @@ def embed_words(
     seed: int = 0,
     progress: Progress = SILENCE,
     stage: str = "embedding",
-) -> Iterator[tuple[Context, list[int], Vectors]]:
+) -> Iterator[EmbeddedWords]:
     """The sentences with occurrences of the words, their positions that were drawn, and the vectors, (positions, D)."""
     if layers == "all":
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
@@ -159,17 +192,18 @@ def type_vectors(
     *,
     layers: Layers = "average",
     min_count: int = 5,
-    max_words: int = 20_000,
+    max_words: int = MOST_TYPES,
     limit: int | None = None,
     also: Iterable[str] = (),
     seed: int = 0,
+    known: Survey | None = None,
     progress: Progress = SILENCE,
 ) -> TypeVectors:
     """The mean vector of each word that occurs `min_count` times, the most frequent ones, and of the words in `also`.
 
     With a limit the mean is that of so many occurrences of a word, drawn evenly from the corpus.
     """
-    known = survey(corpus, progress=progress)
+    known = known or survey(corpus, progress=progress)
     known.check_words(*also)
     words = dict.fromkeys([*known.frequent(min_count)[:max_words], *also])
     indices = {word: index for index, word in enumerate(words)}
@@ -198,12 +232,23 @@ def lowest(occurrences: Sequence[Occurrence], scores: NDArray[Any], count: int) 
     return tuple(first.values())[:count]
 
 
-def near_spellings(name: str, known: Counter[str]) -> list[str]:
-    """The names most like it among the most frequent ones."""
-    frequent = [other for other, _ in known.most_common(SPELLINGS_COMPARED)]
+def near_spellings(name: str, known: Counter[str] | Sequence[str]) -> list[str]:
+    """The names most like it among the most frequent ones, or the first."""
+    ordered = [other for other, _ in known.most_common()] if isinstance(known, Counter) else known
+    frequent = ordered[:SPELLINGS_COMPARED]
     return get_close_matches(name, frequent, n=5, cutoff=LEAST_LIKENESS)
 
 
 def is_wordlike(token: str) -> bool:
     """Whether a token has a letter or digit: punctuation is no word to study."""
     return any(character.isalnum() for character in token)
+
+
+def as_bytes(values: Any) -> NDArray[np.uint8]:
+    """Words and numbers as a tensor that a file of tensors can hold."""
+    return np.frombuffer(msgspec.json.encode(values), np.uint8)
+
+
+def from_bytes(content: NDArray[np.uint8], kind: type[T]) -> T:
+    """What `as_bytes` was given."""
+    return msgspec.json.decode(content.tobytes(), type=kind)

@@ -1,6 +1,7 @@
 """What a language model expects of a sentence: which words could stand for another, and how surprising each word is."""
 
 import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import log
 from typing import NamedTuple, get_args
@@ -80,12 +81,18 @@ def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
 
     The mean over the words and the bound of a direction is the base 2 logarithm of its perplexity.
     """
-    [(words, *directions)] = elmo.log_likelihoods([sentence])
-    forward, backward = ((one.astype(np.float64) / -log(2)).tolist() for one in directions)
+    [found] = surprisals(elmo, [sentence])
+    return found
+
+
+def surprisals(elmo: Elmo, sentences: Iterable[Sentence]) -> Iterator[SentenceSurprisal]:
+    """What `surprisal` says of each of the sentences, in order and in bounded memory."""
     _, vocabulary = elmo.output_layer()
-    each = zip(words, forward, backward[1:], strict=False)
-    found = tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each)
-    return SentenceSurprisal(found, end=forward[-1], begin=backward[0])
+    for words, *directions in elmo.log_likelihoods(sentences):
+        forward, backward = ((one.astype(np.float64) / -log(2)).tolist() for one in directions)
+        each = zip(words, forward, backward[1:], strict=False)
+        found = tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each)
+        yield SentenceSurprisal(found, end=forward[-1], begin=backward[0])
 
 
 def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both") -> Scores:
