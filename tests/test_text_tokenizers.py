@@ -200,7 +200,7 @@ def test_traditional_characters_are_read_as_simplified():
 
 
 def test_an_unknown_name_lists_the_known():
-    with pytest.raises(ConfigError, match=r"'spacy'.*whitespace, words, jieba, characters"):
+    with pytest.raises(ConfigError, match=r"'spacy'.*whitespace, words, icu, jieba, characters"):
         get_tokenizer("spacy")
 
 

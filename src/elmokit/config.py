@@ -8,7 +8,7 @@ import msgspec
 
 from elmokit.errors import ConfigError
 
-TokenizerName = Literal["whitespace", "words", "jieba", "characters"]
+TokenizerName = Literal["whitespace", "words", "icu", "jieba", "characters"]
 TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 
@@ -17,7 +17,8 @@ class TokenizerConfig:
     """How text becomes tokens."""
 
     name: TokenizerName = "words"
-    """What stands between white space, words, Chinese words by jieba, or characters."""
+    """What stands between white space, words, words of languages without blanks by ICU, Chinese words by jieba, or
+    characters."""
     normalize: Literal["none", "nfkc"] = "none"
     """nfkc: full-width letters and digits, ligatures and the like are read as ordinary ones."""
     hmm: bool = True
