@@ -37,7 +37,7 @@ def embed(
     Parameters
     ----------
     source
-        A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
+        A file (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     more
         More of them; the sentences of all go to one file, in this order.
     model
@@ -70,8 +70,8 @@ def embed(
     wanted: Layers = int(layers) if layers.isdecimal() else layers  # type: ignore[assignment]
     elmo.embed([], layers=wanted)  # says at once if there are no such layers
     chosen = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    lines = text.meaning
-    corpus = open_corpus([source, *more], chosen, lines=lines, repeatable=False, keep_empty=lines == "sentences")
+    keep_empty = text.meaning == "sentences"
+    corpus = open_corpus([source, *more], chosen, **text.reading, repeatable=False, keep_empty=keep_empty)
     with watched(corpus.name) as progress:
         sentences = tracked(corpus, progress, "embedding", unit="sentences")
         count = write_vectors(output, _embedded(elmo, sentences, wanted))

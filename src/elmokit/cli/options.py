@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elmokit.text.corpus import TextCorpus
     from elmokit.text.tokenizers import Tokenizer
 
-TEXTS = "Text (.txt, .jsonl, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
+TEXTS = "Text (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
 Bracketed = Annotated[
     str, Parameter(name="SENTENCE", allow_leading_hyphen=True, help="A sentence with a word in brackets, [ ] or 【 】.")
 ]
@@ -45,10 +45,20 @@ class TextOptions:
     sentences; auto sees from each text whether it is wrapped."""
     split: Annotated[bool | None, Parameter(show=False)] = None
     """The older name: --no-split is --lines sentences."""
+    encoding: str = "utf-8"
+    """What text is decoded by unless it begins with a byte order mark: gb18030, big5, shift_jis, latin-1 …; auto
+    guesses."""
+    language: str = "auto"
+    """The language's code, which decides where sentences end: de, hi, ja …; auto sees each paragraph's script."""
 
     @property
     def meaning(self) -> Lines:
         return "sentences" if self.split is False else self.lines
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How a corpus is opened."""
+        return {"lines": self.meaning, "encoding": self.encoding, "language": self.language}
 
 
 @Parameter(name="*")
@@ -86,7 +96,7 @@ class StudyOptions(ModelOptions, TextOptions):
     def open(self, paths: Sequence[Path], tokenizer: "Tokenizer") -> "TextCorpus":
         from elmokit.text.corpus import open_corpus
 
-        return open_corpus(paths, tokenizer, lines=self.meaning)
+        return open_corpus(paths, tokenizer, **self.reading)
 
 
 @Parameter(name="*")

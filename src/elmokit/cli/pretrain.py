@@ -49,7 +49,7 @@ def pretrain(
     Parameters
     ----------
     corpus
-        Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
+        Files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
     recipe
         tiny, novel, small, original, or a .toml file of your own.
     tokenizer
@@ -91,7 +91,7 @@ def finetune(
         A model's folder, file or address. One without a softmax, such as AllenAI's, gets a new one, which learns alone
         at first.
     corpus
-        Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
+        Files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
     recipe
         A recipe's name or .toml file; its model is not used.
     new_words
@@ -121,8 +121,8 @@ def _train(
     from elmokit.pretrain.recipe import make_recipe, set_value
     from elmokit.pretrain.run import pretrain
 
-    lines = [] if run.text.meaning == "auto" else [f"corpus.lines={run.text.meaning}"]
-    for setting in (*given, *lines, *(run.set_ or ())):
+    reading = {name: value for name, value in run.text.reading.items() if value != TextOptions().reading[name]}
+    for setting in (*given, *(f"corpus.{name}={value}" for name, value in reading.items()), *(run.set_ or ())):
         name, equals, value = setting.partition("=")
         if not equals:
             raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
@@ -150,7 +150,7 @@ def perplexity(
     model
         A model with its softmax, such as the folder of a run.
     text
-        A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
+        A file (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     tokenizer
         How sentences are split into tokens; the model's own unless given.
     """
@@ -163,7 +163,7 @@ def perplexity(
 
     elmo = load(model)
     chosen = get_tokenizer(tokenizer) if tokenizer else elmo.tokenizer
-    corpus = open_corpus([text], chosen, lines=options.meaning, repeatable=False)
+    corpus = open_corpus([text], chosen, **options.reading, repeatable=False)
     with watched(corpus.name) as progress:
         contexts = tracked(corpus, progress, "measuring", unit="sentences")
         found = measure(elmo, (context.words for context in contexts))

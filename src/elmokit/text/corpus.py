@@ -6,6 +6,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from elmokit.text.documents import Paths, TextFile, iter_documents, open_texts
+from elmokit.text.encodings import UTF8
+from elmokit.text.languages import AUTO, check_language
 from elmokit.text.layout import Lines
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import Token, Tokenizer
@@ -49,6 +51,8 @@ class TextCorpus:
 
     files: tuple[TextFile, ...]
     tokenizer: Tokenizer
+    language: str = AUTO
+    """Decides where sentences end; auto sees each paragraph's script."""
     keep_empty: bool = False
     """Whether sentences without tokens, such as blank lines where each line is a sentence, are sentences too."""
 
@@ -60,7 +64,7 @@ class TextCorpus:
     def __iter__(self) -> Iterator[Context]:
         for file in self.files:
             for document in iter_documents([file]):
-                for sentence in iter_sentences(document.text, split=file.lines != "sentences"):
+                for sentence in iter_sentences(document.text, split=file.lines != "sentences", language=self.language):
                     tokens = self.tokenizer(sentence)
                     for first in range(0, len(tokens) or self.keep_empty, LONGEST_SENTENCE):
                         yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name)
@@ -72,18 +76,21 @@ def open_corpus(
     *,
     lines: Lines = "auto",
     field: str = "text",
+    encoding: str = UTF8,
+    language: str = AUTO,
     repeatable: bool = True,
     keep_empty: bool = False,
 ) -> TextCorpus:
-    """The corpus in files (.txt, .jsonl, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
-    files = open_texts(paths, lines=lines, field=field, repeatable=repeatable)
-    return TextCorpus(tuple(files), tokenizer, keep_empty)
+    """The corpus in files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
+    check_language(language)
+    files = open_texts(paths, lines=lines, field=field, encoding=encoding, repeatable=repeatable)
+    return TextCorpus(tuple(files), tokenizer, language, keep_empty)
 
 
-def iter_sentences(text: str, *, split: bool) -> Iterator[str]:
+def iter_sentences(text: str, *, split: bool, language: str = AUTO) -> Iterator[str]:
     """The sentences of a document's text, which has one paragraph per line to be split, or one sentence."""
     for line in text.split("\n"):
-        yield from (line[start:end] for start, end in split_sentences(line)) if split else [line]
+        yield from (line[start:end] for start, end in split_sentences(line, language)) if split else [line]
 
 
 def make_corpus(sentences: Iterable[Sequence[str]], *, document: str = "") -> list[Context]:
