@@ -13,7 +13,7 @@ UTF8, AUTO = "utf-8", "auto"
 READ_BYTES = 1 << 16
 HEAD_BYTES = 1 << 18  # from which an encoding is guessed
 _OUTSIDE_ASCII = re.compile(r"[^\0-\x7f]+")
-SURE = 0.6  # of the letters outside ASCII: what fewer of them are common in is no guess
+SURE = 0.7  # of the letters outside ASCII: what fewer of them are common in is no guess
 _MARKS = {  # UTF-32 first: its mark begins with UTF-16's
     codecs.BOM_UTF8: UTF8,
     codecs.BOM_UTF32_LE: "utf-32",
