@@ -68,9 +68,9 @@ class TestCorpus:
         assert "悟" in {word for sentence in words(novel, "characters") for word in sentence}
 
     def test_settings_stay(self, novel):
-        dictionary = TokenizerConfig(hmm=False, dictionary=("积雷坪山",))
+        dictionary = TokenizerConfig(dictionary=("积雷坪山",))
         assert "积雷坪山" in {word for sentence in words(novel, dictionary) for word in sentence}
-        assert "积雷坪山" not in {word for sentence in words(novel, TokenizerConfig(hmm=False)) for word in sentence}
+        assert "积雷坪山" not in {word for sentence in words(novel, "auto") for word in sentence}
 
 
 class TestPretrain:
@@ -94,7 +94,7 @@ class TestPretrain:
             assert (stored[part] if part else stored["model"])["tokenizer"] == expected
 
     def test_settings_are_stored_and_resumed(self, recipe, novel, tmp_path):
-        chosen = {"name": "auto", "hmm": False, "dictionary": ["积雷坪山"]}
+        chosen = {"name": "auto", "hmm": True, "dictionary": ["积雷坪山"]}
         recipe["model"]["tokenizer"] = chosen
         pretrain(novel, tmp_path / "run", recipe, workers=1)
         stored = json.loads((tmp_path / "run" / "recipe.json").read_text())["model"]["tokenizer"]

@@ -500,7 +500,7 @@ class TestBadInput:
             (b"One line.\n", "one paragraph only, and it is held out"),
             (b"Two words.\nThree more words.\n", "one batch takes 8 × 10: add text, or lower batch or unroll"),
             (b"GIF89a\x00\x01\x02", "a binary file, or UTF-16? Save it as UTF-8 text"),
-            (b"\x89PNG\r\n\xff\xfe", "is not UTF-8: save the file as UTF-8"),
+            (b"\x89PNG\r\n\xff\xfe", "is not UTF-8; name its encoding by --encoding NAME, or save the file as UTF-8"),
             ("caf\u00e9\n".encode("latin-1"), "line 1: byte 0xe9 is not UTF-8"),
         ],
     )

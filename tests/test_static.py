@@ -443,7 +443,7 @@ class TestSkipGram:
 
 
 def test_a_missing_extra_says_what_to_install(novel, monkeypatch):
-    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    monkeypatch.setitem(sys.modules, "gensim", None)
     with pytest.raises(MissingExtraError, match=r"needs gensim: pip install \"elmokit\[static\]\""):
         train_skip_gram(novel, SkipGramSettings())
     monkeypatch.setitem(sys.modules, "numba", None)

@@ -121,7 +121,10 @@ BROKEN = {
     "latin.txt": (b"one\ntwo\ncaf\xe9 au lait\n", "line 3: byte 0xe9 is not UTF-8"),
     "half.txt": ("one\n红楼".encode()[:-1], "line 2: byte 0xe6 is not UTF-8"),
     "binary.txt": (b"one\n\x7fELF\0\0\1", "line 2: a zero byte"),
-    "utf16.txt": ("one\n".encode("utf-16"), "line 1: a zero byte"),
+    "utf16.txt": (
+        "one\n".encode("utf-16-le"),
+        "line 1: a zero byte: a binary file, or UTF-16: say --encoding utf-16",
+    ),
     "cut.txt.gz": (gzip.compress(TEXT.encode())[:-9], "broken after line 1"),
     "not.txt.gz": (b"plain text\n", "broken after line 1: Not a gzipped file"),
     "damaged.txt.gz": (gzip.compress(bytes(range(1, 128)) * 50)[:20] + b"\xff" * 30, "broken after line 1"),

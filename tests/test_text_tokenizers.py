@@ -136,7 +136,7 @@ def test_words_leave_their_own_output_alone(marked):
     "marked",
     [
         "我们|在|北京|的|咖啡馆|见面|，|好|吗|？",
-        "小明|毕业|于|清华大学|。",
+        "小|明|毕业|于|清华大学|。",
         "🍜|北京|的 😀 天安门",
         "我|爱 Python 和 3.14",
         "看|https://a.b/c?d=1|，|写信给|a@b.com|，|#话题#|，|问 @张三 吧",
@@ -181,9 +181,9 @@ def test_normalised(text, expected):
 
 
 def test_jieba_guesses_words_or_not():
-    assert texts("jieba", "花开了") == ["花开", "了"]
-    strict = get_tokenizer(TokenizerConfig(name="jieba", hmm=False))
-    assert [token.text for token in strict("花开了，3.14 well-known")] == ["花", "开", "了", "，", "3.14", "well-known"]
+    assert texts("jieba", "花开了，3.14 well-known") == ["花", "开", "了", "，", "3.14", "well-known"]
+    guessing = get_tokenizer(TokenizerConfig(name="jieba", hmm=True))
+    assert [token.text for token in guessing("花开了，小明来了")] == ["花开", "了", "，", "小明", "来", "了"]
 
 
 def test_jieba_knows_the_words_it_is_given():
@@ -200,7 +200,7 @@ def test_traditional_characters_are_read_as_simplified():
 
 
 def test_an_unknown_name_lists_the_known():
-    with pytest.raises(ConfigError, match=r"'spacy'.*whitespace, words, jieba, characters"):
+    with pytest.raises(ConfigError, match=r"'spacy'.*whitespace, words, icu, jieba, characters"):
         get_tokenizer("spacy")
 
 

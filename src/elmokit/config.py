@@ -8,7 +8,7 @@ import msgspec
 
 from elmokit.errors import ConfigError
 
-TokenizerName = Literal["auto", "whitespace", "words", "jieba", "characters"]
+TokenizerName = Literal["auto", "whitespace", "words", "icu", "jieba", "characters"]
 TOKENIZER_NAMES: tuple[TokenizerName, ...] = get_args(TokenizerName)
 
 
@@ -17,12 +17,12 @@ class TokenizerConfig:
     """How text becomes tokens."""
 
     name: TokenizerName = "auto"
-    """What stands between white space, words, Chinese words by jieba, or characters; auto is jieba for text that is
-    mostly Han, else words."""
+    """What stands between white space, words, words of languages without blanks by ICU, Chinese words by jieba, or
+    characters; auto is jieba for text that is mostly Han, else words."""
     normalize: Literal["none", "nfkc"] = "none"
     """nfkc: full-width letters and digits, ligatures and the like are read as ordinary ones."""
-    hmm: bool = True
-    """jieba: words that its dictionary lacks are guessed by its hidden Markov model."""
+    hmm: bool = False
+    """jieba: words that its dictionary lacks, such as names, are guessed by its hidden Markov model."""
     dictionary: tuple[str, ...] = ()
     """jieba: more words, such as the names in a novel."""
     simplify: bool = False

@@ -36,7 +36,7 @@ def embed(
     Parameters
     ----------
     source
-        A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
+        A file (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     more
         More of them; the sentences of all go to one file, in this order.
     output
@@ -62,13 +62,12 @@ def embed(
     from elmokit.text.tokenizers import get_tokenizer
     from elmokit.vectors import write_vectors
 
-    lines = text.meaning
-    files = open_texts([source, *more], lines=lines, repeatable=False)
+    files = open_texts([source, *more], **text.files, repeatable=False)
     elmo = load(model_for(model, beginning(files)), precision=precision, device=device, batch_tokens=batch_tokens)
     wanted: Layers = int(layers) if layers.isdecimal() else layers  # type: ignore[assignment]
     elmo.embed([], layers=wanted)  # says at once if there are no such layers
     tokenizer = get_tokenizer(tokens.over(elmo.config.tokenizer))
-    corpus = open_corpus(files, tokenizer, keep_empty=lines == "sentences")
+    corpus = open_corpus(files, tokenizer, language=text.language, keep_empty=text.meaning == "sentences")
     with watched(corpus.name) as progress:
         sentences = tracked(corpus, progress, "embedding", unit="sentences")
         count = write_vectors(output, _embedded(elmo, sentences, wanted))

@@ -41,7 +41,7 @@ def build(
     from elmokit.text.documents import open_texts
 
     import_lancedb()
-    files = open_texts(corpus, lines=options.meaning)
+    files = open_texts(corpus, **options.files)
     name = model_for(options.model, beginning(files))
     elmo, [text] = replace(options, model=name).open(files)
     path = Path(name).expanduser().resolve()

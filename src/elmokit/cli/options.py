@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TEXTS = "Text (.txt, .jsonl, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
+TEXTS = "Text (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst), a folder of it, or - for standard input."
 Bracketed = Annotated[
     str, Parameter(name="SENTENCE", allow_leading_hyphen=True, help="A sentence with a word in brackets, [ ] or 【 】.")
 ]
@@ -49,10 +49,25 @@ class TextOptions:
     sentences; auto sees from each text whether it is wrapped."""
     split: Annotated[bool | None, Parameter(show=False)] = None
     """The older name: --no-split is --lines sentences."""
+    encoding: str = "utf-8"
+    """What text is decoded by unless it begins with a byte order mark: gb18030, big5, shift_jis, latin-1 …; auto
+    guesses."""
+    language: str = "auto"
+    """The language's code, which decides where sentences end: de, hi, ja …; auto sees each paragraph's script."""
 
     @property
     def meaning(self) -> Lines:
         return "sentences" if self.split is False else self.lines
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How a corpus is opened."""
+        return self.files | {"language": self.language}
+
+    @property
+    def files(self) -> dict[str, Any]:
+        """How texts are opened."""
+        return {"lines": self.meaning, "encoding": self.encoding}
 
 
 @Parameter(name="*")
@@ -143,9 +158,9 @@ class StudyOptions(ModelOptions, TextOptions):
         from elmokit.text.corpus import beginning, open_corpus
         from elmokit.text.documents import open_texts
 
-        texts = [open_texts(paths, lines=self.meaning) for paths in groups]
+        texts = [open_texts(paths, **self.files) for paths in groups]
         elmo, tokenizer = self.load("\n".join(map(beginning, texts)))
-        return elmo, [open_corpus(files, tokenizer) for files in texts]
+        return elmo, [open_corpus(files, tokenizer, language=self.language) for files in texts]
 
 
 @Parameter(name="*")

@@ -50,7 +50,7 @@ def pretrain(
     Parameters
     ----------
     corpus
-        Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
+        Files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
     vocabulary
         A file of words, most frequent first after `<S>`, `</S>` and `<UNK>`; made from the corpus unless given.
     vocab_size
@@ -88,7 +88,7 @@ def finetune(
         A model's folder, file or address. One without a softmax, such as AllenAI's, gets a new one, which learns alone
         at first.
     corpus
-        Files (.txt, .jsonl, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
+        Files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or folders of them, or - for standard input.
     new_words
         Words of the text that the model's vocabulary lacks and that are added to it, the most frequent first.
     """
@@ -121,8 +121,8 @@ def _train(
     from elmokit.pretrain.recipe import make_recipe, set_value
     from elmokit.pretrain.run import pretrain
 
-    lines = [] if run.text.meaning == "auto" else [f"corpus.lines={run.text.meaning}"]
-    for setting in (*given, *lines, *(run.set_ or ())):
+    reading = {name: value for name, value in run.text.reading.items() if value != TextOptions().reading[name]}
+    for setting in (*given, *(f"corpus.{name}={value}" for name, value in reading.items()), *(run.set_ or ())):
         name, equals, value = setting.partition("=")
         if not equals:
             raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")
@@ -151,7 +151,7 @@ def perplexity(
     model
         A model with its softmax, such as the folder of a run.
     text
-        A file (.txt, .jsonl, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
+        A file (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     """
     from elmokit.cli.progress import watched
     from elmokit.elmo import load
@@ -162,7 +162,7 @@ def perplexity(
 
     elmo = load(model)
     tokenizer = get_tokenizer(tokens.over(elmo.config.tokenizer))
-    corpus = open_corpus([text], tokenizer, lines=options.meaning, repeatable=False)
+    corpus = open_corpus([text], tokenizer, **options.reading, repeatable=False)
     with watched(corpus.name) as progress:
         contexts = tracked(corpus, progress, "measuring", unit="sentences")
         found = measure(elmo, (context.words for context in contexts))

@@ -24,6 +24,10 @@ FLAT = Parameter(name="*")
 Folder = Annotated[Path, Parameter(name="DIR", help="The folder of the trained task.")]
 Data = Annotated[Path, Parameter(name="FILE", help="The labelled data.")]
 Flag = Annotated[bool, Parameter(negative="")]
+Encoding = Annotated[
+    str | None,
+    Parameter(help="What files are decoded by: gb18030, big5, latin-1 …; auto guesses; UTF-8 unless given."),
+]
 task = App(name="task", help="Learn from labelled data, on top of any vectors, and answer: tags, classes and more.")
 
 
@@ -80,6 +84,7 @@ class RunOptions(TokenOptions):
     """Learn from a share of the training data alone: 0.01 or 1%."""
     cache_folder: Path | None = None
     """Where frozen layers are kept for other runs on the same data; else they go when training ends."""
+    encoding: Encoding = None
     resume: Flag = False
     """Go on with the run in the output folder, after its last whole epoch."""
     bundle: Flag = False
@@ -161,7 +166,9 @@ def train(
 
 
 @task.command
-def evaluate(folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), json: Flag = False) -> None:
+def evaluate(
+    folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), encoding: Encoding = None, json: Flag = False
+) -> None:
     """Measure a trained task on labelled data.
 
     Example: elmokit task evaluate ner test.conll
@@ -172,7 +179,7 @@ def evaluate(folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), jso
         Print JSON.
     """
     predictor = vectors.load_task(folder)
-    scores = predictor.evaluate(predictor.read(data))
+    scores = predictor.evaluate(predictor.read(data, encoding=encoding or "utf-8"))
     width = max(map(len, scores))
     table = "\n".join(f"{name:<{width}}  {score:.4f}" for name, score in scores.items())
     print(json_format.dumps(scores) if json else table)
@@ -185,6 +192,8 @@ def predict(
     *sources: Annotated[str, Parameter(name="INPUT", allow_leading_hyphen=True)],
     lines: Lines = "sentences",
     split: Annotated[bool, Parameter(negative="", show=False)] = False,  # the older name of --lines auto
+    encoding: str = "utf-8",
+    language: str = "auto",
     vectors: Vectors = Vectors(),
 ) -> None:
     """Answer texts by a trained task: one JSON object per line goes out for each that comes in.
@@ -194,20 +203,26 @@ def predict(
     Parameters
     ----------
     sources
-        UTF-8 files with a text or a JSON object per line, or - for standard input, which is read if none is named.
+        Files with a text or a JSON object per line, or - for standard input, which is read if none is named.
     lines
         What a line is: sentences for one example per line; for running text that is to be split into sentences,
         wrapped if blank lines end its paragraphs, paragraphs if each line is one, auto to see that from the text.
+    encoding
+        What text is decoded by unless it begins with a byte order mark: gb18030, big5, latin-1 …; auto guesses.
+    language
+        The language's code, which decides where sentences end: de, hi, ja …; auto sees each paragraph's script.
     """
     from elmokit.tasks.task import shown
     from elmokit.text.corpus import iter_sentences
     from elmokit.text.documents import iter_documents, open_texts
+    from elmokit.text.languages import check_language
 
     predictor = vectors.load_task(folder)
     meaning = "auto" if split else lines
-    for file in open_texts(sources or ("-",), lines=meaning, field=None, repeatable=False):
+    for file in open_texts(sources or ("-",), lines=meaning, field=None, encoding=encoding, repeatable=False):
         name = f"{file.name}: {'line' if meaning == 'sentences' else 'sentence'}"
-        texts = (iter_sentences(one.text, split=meaning != "sentences") for one in iter_documents([file]))
+        reading: dict[str, Any] = {"split": meaning != "sentences", "language": check_language(language)}
+        texts = (iter_sentences(one.text, **reading) for one in iter_documents([file]))
         for answer in predictor.predict_stream(_examples(chain.from_iterable(texts), name), name=name):
             print(_as_line(shown(answer)), flush=True)
 

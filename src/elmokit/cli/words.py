@@ -175,10 +175,9 @@ def _write_table(texts: Sequence[str], output: Path, options: SurprisalOptions) 
     from elmokit.text.documents import open_texts
 
     check_table(output)
-    lines = options.meaning
-    files = open_texts(texts, lines=lines, repeatable=False)
+    files = open_texts(texts, **options.files, repeatable=False)
     elmo, tokenizer = options.load(beginning(files))
-    corpus = open_corpus(files, tokenizer, keep_empty=lines == "sentences")
+    corpus = open_corpus(files, tokenizer, language=options.language, keep_empty=options.meaning == "sentences")
     with watched(corpus.name) as progress:
         found = write_surprisal(output, corpus, elmo, progress=progress)
     if options.json:

@@ -46,7 +46,7 @@ from elmokit.lexicon.occurrences import (
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.brackets import BracketedWord
 from elmokit.text.corpus import Context, TextCorpus
-from elmokit.text.documents import ending
+from elmokit.text.packing import ending
 
 T = TypeVar("T")
 MOST_BYTES = 1 << 30

@@ -27,9 +27,12 @@ from elmokit.files import as_json, locked, replacing_folder, writing
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.characters import most_frequent_characters
 from elmokit.text.corpus import tokenizer_for
-from elmokit.text.documents import BLOCK_BYTES, Document, Paths, ending, iter_documents, open_texts, total_bytes
+from elmokit.text.documents import BLOCK_BYTES, Document, Paths, iter_documents, open_texts, total_bytes
+from elmokit.text.encodings import UTF8
+from elmokit.text.languages import AUTO, check_language
 from elmokit.text.layout import Lines
 from elmokit.text.numbering import BOS_ID, TRAIN, UNK_ID, VALID, Numberer, Piece, WordCounter, number_pieces
+from elmokit.text.packing import ending
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary, read_vocabulary, write_vocabulary
 
 FORMAT = 2
@@ -123,6 +126,8 @@ def prepare(
     workers: int | None = None,
     lines: Lines = "auto",
     field: str = "text",
+    encoding: str = UTF8,
+    language: str = AUTO,
     max_types: int = 2_000_000,
     unchanged: bool = False,
     progress: Progress = SILENCE,
@@ -136,6 +141,9 @@ def prepare(
     if vocab_size is not None and vocab_size < FIRST_WORD:
         raise ConfigError(f"a vocabulary of size {vocab_size} is too small: <S>, </S> and <UNK> alone are 3")
     settings = {"tokenizer": tokenizer, "lines": lines, "field": field, "valid_share": valid_share}
+    # Left out where they are as they always were, so that corpora of older versions are still found.
+    settings |= {"encoding": encoding} if encoding != UTF8 else {}
+    settings |= {"language": check_language(language)} if language != AUTO else {}
     source = CorpusSource(paths, valid_paths, vocabulary, settings | {"max_types": max_types})
     fingerprint = source.fingerprint()
     manifest = read_manifest(folder)
@@ -211,12 +219,12 @@ class CorpusSource:
     """All that the ids of a corpus depend on; everything is checked that can be before reading."""
 
     def __init__(self, paths: Paths, valid: Paths, vocabulary: Vocabulary | None, settings: dict[str, Any]) -> None:
-        """The settings are tokenizer, lines, field, valid_share and max_types."""
+        """The settings are tokenizer, lines, field, valid_share and max_types; encoding and language if they matter."""
         if not 0 <= settings["valid_share"] < 1:
             raise ConfigError(f"valid_share is {settings['valid_share']}: the share held out goes from 0 to below 1")
         if vocabulary is not None:
             vocabulary.check_training_order()
-        reading = {"lines": settings["lines"], "field": settings["field"]}
+        reading = {name: settings[name] for name in ("lines", "field", "encoding") if name in settings}
         self.valid, found = (open_texts(given, **reading) for given in (valid, paths))
         held_out = {file.path.resolve() for file in self.valid}
         self.train = [file for file in found if file.path.resolve() not in held_out]
@@ -294,7 +302,8 @@ def _write(folder: Path, source: CorpusSource, fingerprint: str, workers: int | 
     total = total_bytes([*source.train, *source.valid])
     vocabulary = source.vocabulary
     counter = WordCounter(vocabulary.words if vocabulary else (BOS, EOS, UNK), limit=source.settings["max_types"])
-    numberer = Numberer(source.tokenizer, split=source.settings["lines"] != "sentences")
+    split, language = source.settings["lines"] != "sentences", source.settings.get("language", AUTO)
+    numberer = Numberer(source.tokenizer, split, language)
     numbered = number_pieces(source.pieces(), numberer, workers=workers, size=total)
     with ExitStack() as stack:
         files = [stack.enter_context((folder / name).open("wb")) for name in IDS]

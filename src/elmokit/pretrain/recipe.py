@@ -32,6 +32,10 @@ class CorpusSettings:
     """What a line is: wrapped text (blank lines end paragraphs), one of the paragraphs or sentences, or as it looks."""
     field: str = "text"
     """The field of a .jsonl object that holds the text."""
+    encoding: str = "utf-8"
+    """What files are decoded by unless they begin with a byte order mark: gb18030, big5, latin-1 …; auto guesses."""
+    language: str = "auto"
+    """The language's code, which decides where sentences end: de, hi, ja …; auto sees each paragraph's script."""
 
 
 @dataclass(frozen=True, kw_only=True)

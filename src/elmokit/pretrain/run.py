@@ -72,7 +72,8 @@ def pretrain(
     `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder.
     """
     folder, recipe = Path(folder), make_recipe(recipe)
-    texts = open_texts(paths, lines=recipe.corpus.lines, field=recipe.corpus.field)
+    reading = recipe.corpus
+    texts = open_texts(paths, lines=reading.lines, field=reading.field, encoding=reading.encoding)
     recipe = replace(recipe, model=replace(recipe.model, tokenizer=tokenizer_for(texts, recipe.model.tokenizer)))
     # Of several graphics cards each of a machine's processes takes its own.
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)

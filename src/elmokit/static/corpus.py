@@ -80,11 +80,12 @@ def read_text(
 
     As many processes as there are cores tokenize it, unless their number is given, and fewer if it is small.
     """
-    files = open_texts(paths, lines=settings.lines, field=settings.field)
+    files = open_texts(paths, lines=settings.lines, field=settings.field, encoding=settings.encoding)
     total, tokenizer = total_bytes(files), tokenizer_for(files, settings.tokenizer)
     counter = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS)
     pieces = (Piece(text, TRAIN, position) for text, _, position in iter_documents(files))
-    numbered = number_pieces(pieces, Numberer(tokenizer, settings.split), workers=workers, size=total)
+    numberer = Numberer(tokenizer, settings.split, settings.language)
+    numbered = number_pieces(pieces, numberer, workers=workers, size=total)
     with (folder / "numbers").open("wb") as numbers, closing(numbered):
         for piece, (found, ids) in numbered:
             words = [word.lower() for word in found] if settings.lower_case else found

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from elmokit.config import Tokenization, check_above_zero, check_at_least
+from elmokit.text.languages import check_language
 from elmokit.text.layout import Lines
 
 
@@ -27,9 +28,14 @@ class TextSettings:
     """The most words to have, the most frequent first; all unless given."""
     field: str = "text"
     """Where the text stands in the objects of a .jsonl file."""
+    encoding: str = "utf-8"
+    """What text is decoded by unless it begins with a byte order mark: gb18030, big5, latin-1 …; auto guesses."""
+    language: str = "auto"
+    """The language's code, which decides where sentences end: de, hi, ja …; auto sees each paragraph's script."""
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "min_count", "vocab_size")
+        check_language(self.language)
 
 
 @dataclass(frozen=True, kw_only=True)

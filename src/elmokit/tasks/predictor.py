@@ -30,7 +30,9 @@ from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError
 from elmokit.files import replacing_folder
 from elmokit.static.embedders import OneHot, StaticVectors
 from elmokit.tasks.inputs import InputLayer
+from elmokit.tasks.readers.lines import reading_as
 from elmokit.tasks.task import Inputs, InputSettings, Item, Scores, Task
+from elmokit.text.encodings import UTF8
 from elmokit.text.inputs import batch_by_tokens, in_original_order
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -66,9 +68,10 @@ class Predictor:
             yield from self.model.predict(chunk)
             size = min(2 * size, CHUNK)
 
-    def read(self, path: str | Path) -> list[Any]:
+    def read(self, path: str | Path, *, encoding: str = UTF8) -> list[Any]:
         """The labelled examples of a file."""
-        return list(self.task.read(Path(path), self.settings))
+        with reading_as(encoding):
+            return list(self.task.read(Path(path), self.settings))
 
     def evaluate(self, examples: Iterable[Any]) -> Scores:
         """How good the answers to labelled examples are."""

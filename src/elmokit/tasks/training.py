@@ -19,7 +19,9 @@ from elmokit.progress import SILENCE, Progress
 from elmokit.tasks import classify, coref, pairs, span_qa, srl, tagging, wsd
 from elmokit.tasks.loop import CACHE, TaskTraining
 from elmokit.tasks.predictor import CONFIG, COPIES, Network, Predictor, TaskConfig, fetch, identify, write_copies
+from elmokit.tasks.readers.lines import reading_as
 from elmokit.tasks.task import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, InputSettings, Task, checked
+from elmokit.text.encodings import UTF8
 from elmokit.text.tokenizers import get_tokenizer
 
 Source = str | Path
@@ -39,10 +41,11 @@ def get_task(name: str) -> Task:
     return TASKS[name]
 
 
-def read(name: str, path: str | Path, settings: Mapping[str, Any] | None = None) -> list[Any]:
+def read(name: str, path: str | Path, settings: Mapping[str, Any] | None = None, *, encoding: str = UTF8) -> list[Any]:
     """The labelled examples of a file, as the task of that name reads it: `read("tagging", "train.conll")`."""
     task = get_task(name)
-    return list(task.read(_path(path), task.settings_from(settings or {})))
+    with reading_as(encoding):
+        return list(task.read(_path(path), task.settings_from(settings or {})))
 
 
 def read_config(folder: Path) -> Any:
@@ -59,6 +62,7 @@ def train(
     embedders: Embedders,
     folder: Source,
     settings: Mapping[str, Any] | None = None,
+    encoding: str = UTF8,
     bundle: bool = False,
     progress: Progress = SILENCE,
     **options: Any,
@@ -86,8 +90,9 @@ def train(
         **options,
     )
     _check_folder(_path(folder), task, chosen)
-    examples = (task.read_train or task.read)(_path(train), chosen.settings)
-    held_out = list(task.read(_path(dev), chosen.settings))  # what is wrong with it is told before hours of learning
+    with reading_as(encoding):  # what is wrong with the data is told before hours of learning
+        held_out = list(task.read(_path(dev), chosen.settings))
+        examples = list((task.read_train or task.read)(_path(train), chosen.settings))
     named = _named(embedders)
     if "tokenizer" not in options:
         own = (one.config.tokenizer for one in named.values() if isinstance(one, Elmo))

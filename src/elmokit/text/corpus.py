@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from elmokit.config import Tokenization
 from elmokit.text.documents import Paths, TextFile, iter_documents, open_texts
+from elmokit.text.encodings import UTF8
+from elmokit.text.languages import AUTO, check_language
 from elmokit.text.layout import Lines
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import Token, Tokenizer, get_tokenizer, name_for, with_settings
@@ -54,6 +56,8 @@ class TextCorpus:
 
     files: tuple[TextFile, ...]
     tokenizer: Tokenizer
+    language: str = AUTO
+    """Decides where sentences end; auto sees each paragraph's script."""
     keep_empty: bool = False
     """Whether sentences without tokens, such as blank lines where each line is a sentence, are sentences too."""
 
@@ -65,7 +69,7 @@ class TextCorpus:
     def __iter__(self) -> Iterator[Context]:
         for file in self.files:
             for document in iter_documents([file]):
-                for sentence in iter_sentences(document.text, split=file.lines != "sentences"):
+                for sentence in iter_sentences(document.text, split=file.lines != "sentences", language=self.language):
                     tokens = self.tokenizer(sentence)
                     for first in range(0, len(tokens) or self.keep_empty, LONGEST_SENTENCE):
                         yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name)
@@ -77,14 +81,17 @@ def open_corpus(
     *,
     lines: Lines = "auto",
     field: str = "text",
+    encoding: str = UTF8,
+    language: str = AUTO,
     repeatable: bool = True,
     keep_empty: bool = False,
 ) -> TextCorpus:
-    """The corpus in files (.txt, .jsonl, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
-    files = open_texts(paths, lines=lines, field=field, repeatable=repeatable)
+    """The corpus in files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
+    check_language(language)
+    files = open_texts(paths, lines=lines, field=field, encoding=encoding, repeatable=repeatable)
     if not callable(tokenizer):
         tokenizer = get_tokenizer(tokenizer_for(files, tokenizer))
-    return TextCorpus(tuple(files), tokenizer, keep_empty)
+    return TextCorpus(tuple(files), tokenizer, language, keep_empty)
 
 
 def tokenizer_for(files: Sequence[TextFile], tokenizer: Tokenization) -> Tokenization:
@@ -93,7 +100,7 @@ def tokenizer_for(files: Sequence[TextFile], tokenizer: Tokenization) -> Tokeniz
         return tokenizer
     name = name_for(beginning(files))
     if name == "jieba":
-        logger.info("mostly Han characters: jieba finds the words, unless another tokenizer is named")
+        logger.info("mostly Han characters: jieba finds the words; for names that it lacks, --dictionary or --hmm")
     return name if isinstance(tokenizer, str) else with_settings(tokenizer, name=name)
 
 
@@ -102,10 +109,10 @@ def beginning(files: Sequence[TextFile]) -> str:
     return "\n".join(file.head() for file in files[:: 1 + len(files) // FILES_LOOKED_AT])
 
 
-def iter_sentences(text: str, *, split: bool) -> Iterator[str]:
+def iter_sentences(text: str, *, split: bool, language: str = AUTO) -> Iterator[str]:
     """The sentences of a document's text, which has one paragraph per line to be split, or one sentence."""
     for line in text.split("\n"):
-        yield from (line[start:end] for start, end in split_sentences(line)) if split else [line]
+        yield from (line[start:end] for start, end in split_sentences(line, language)) if split else [line]
 
 
 def make_corpus(sentences: Iterable[Sequence[str]], *, document: str = "") -> list[Context]:

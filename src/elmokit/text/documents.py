@@ -1,16 +1,13 @@
 """Text files of any size, read as a stream of documents, each a few paragraphs, one per line."""
 
-import gzip
 import io
 import json
 import logging
-import lzma
 import os
 import sys
 import weakref
-import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b, file_digest
@@ -20,19 +17,29 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple
 
-import zstandard
-
 from elmokit.errors import DataError
+from elmokit.text import fasta
+from elmokit.text.encodings import (
+    AUTO,
+    UTF8,
+    as_utf8,
+    check_encoding,
+    decode_head,
+    find_encoding,
+    guess_encoding,
+    not_utf8,
+)
 from elmokit.text.layout import Lines, is_wrapped, unwrap
+from elmokit.text.packing import BROKEN, UNPACKERS, ending
 
 logger = logging.getLogger(__name__)
 
 STANDARD_INPUT = "-"
+ENDINGS = tuple("".join(ending) for ending in product((".txt", ".jsonl", *fasta.ENDINGS), UNPACKERS))
 BLOCK_BYTES = 100_000
 HEAD_BYTES = 1 << 18  # of a file, from which its layout is seen
 LONGEST_LINE = 1 << 20  # bytes; a longer line of a text file is read in pieces, and so is a longer wrapped paragraph
 LONGEST_OBJECT = 1 << 26  # bytes; a longer line of a .jsonl file is refused
-BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)  # what reading a packed file may raise
 
 
 class Document(NamedTuple):
@@ -56,6 +63,8 @@ class TextFile:
     """What holds the text of a .jsonl object; none for lines as they are."""
     stream: BinaryIO | None = None
     """Standard input or a pipe, or a copy of it that can be read again."""
+    encoding: str = UTF8
+    """What its text is decoded by, unless it begins with a byte order mark."""
 
     @property
     def name(self) -> str:
@@ -92,7 +101,7 @@ class TextFile:
         """The text it begins with; of a stream what has come of it, which is still there to be read."""
         if self.stream is not None and not self.stream.seekable():
             assert isinstance(self.stream, io.BufferedReader)
-            return self.stream.peek(HEAD_BYTES).decode("utf-8", "replace")
+            return decode_head(self.stream.peek(HEAD_BYTES), self.encoding)
         texts: list[str] = []
         with self.open() as raw:
             for text in _Source(self, raw).texts(HEAD_BYTES):
@@ -106,13 +115,20 @@ Paths = Iterable[Path | str | TextFile] | Path | str
 
 
 def open_texts(
-    paths: Paths, *, lines: Lines = "auto", field: str | None = "text", repeatable: bool = True
+    paths: Paths,
+    *,
+    lines: Lines = "auto",
+    field: str | None = "text",
+    encoding: str = UTF8,
+    repeatable: bool = True,
 ) -> list[TextFile]:
     """The text files among and under the paths, or the path, each once; a folder's hidden and other files are left out.
 
     What their lines are is seen from each file unless it is told, and reported to the logger. "-" is standard input; to
-    be repeatable, it is first copied to a temporary file. Files that are open already stay as they are.
+    be repeatable, it is first copied to a temporary file. The encoding "auto" is guessed from each file. Files that are
+    open already stay as they are.
     """
+    encoding = check_encoding(encoding)
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     opened = [path for path in paths if isinstance(path, TextFile)]
     given = [Path(path).expanduser() for path in paths if not isinstance(path, TextFile)]
@@ -121,11 +137,13 @@ def open_texts(
             raise DataError(f"{path}: there is no such file or folder")
     found = [file for path in given for file in (_under(path) if path.is_dir() else [path])]
     distinct = {file.resolve(): file for file in found}.values()
-    files = [TextFile(file, lines, field, _stream(file, repeatable=repeatable)) for file in distinct]
+    files = [TextFile(file, lines, field, _stream(file, repeatable=repeatable), encoding) for file in distinct]
+    if encoding == AUTO:
+        files = [replace(file, encoding=_encoding(file)) for file in files]
     if lines == "auto":
         files = [replace(file, lines=_layout(file)) for file in files]
-        if files:
-            logger.info(_described(files))
+        if running := [file for file in files if not is_fasta(file.path)]:
+            logger.info(_described(running))
     return [*opened, *files]
 
 
@@ -137,7 +155,7 @@ def iter_documents(files: Sequence[TextFile], *, block_bytes: int = BLOCK_BYTES)
             source = _Source(file, raw)
             for number, text in enumerate(source.texts(block_bytes), 1):
                 if text.strip() or file.lines == "sentences":
-                    name = f"{file.name}:{number}" if source.is_objects else file.name
+                    name = f"{file.name}:{source.record or number}" if source.is_records else file.name
                     yield Document(text, name, done + source.read)
             done += source.read
 
@@ -152,16 +170,18 @@ class _Source:
 
     def __init__(self, file: TextFile, raw: BinaryIO) -> None:
         self.name, self.lines, self.field, self.raw = file.name, file.lines, file.field, raw
-        kind, packing = ending(file.path)
-        self.is_objects = kind == ".jsonl" and file.field is not None
+        self.is_fasta = is_fasta(file.path)
+        self.is_records = self.is_fasta or (ending(file.path)[0] == ".jsonl" and file.field is not None)
+        self.record = ""
         self.line, self.read = 1, 0
-        self.file = UNPACKERS[packing](raw)
+        with self._whole():
+            self.file = as_utf8(UNPACKERS[ending(file.path)[1]](raw), file.encoding, file.name)
         self.decoder = getincrementaldecoder("utf-8-sig")()
 
     def texts(self, size: int) -> Iterator[str]:
         """The text of each object or block, with one paragraph or sentence per line."""
         # Of a stream each line is handed on when it has come.
-        for text in self._objects() if self.is_objects else self._blocks(size if self.raw.seekable() else 0):
+        for text in self._records() if self.is_records else self._blocks(size if self.raw.seekable() else 0):
             text = text.removesuffix("\n")
             yield "\n".join(unwrap(text.split("\n"))) if self.lines == "wrapped" else text
 
@@ -174,37 +194,63 @@ class _Source:
             yield rest
 
     def _read(self, size: int, longest: int) -> bytes:
-        try:
-            content: bytes = self.file.read(size) + self.file.readline(longest)
+        with self._whole():
+            content = self.file.read(size) + self.file.readline(longest)
             most = len(content) + longest
-            while self.lines == "wrapped" and not self.is_objects and (more := self.file.readline(longest)):
+            while self.lines == "wrapped" and not self.is_records and (more := self.file.readline(longest)):
                 content += more
                 if not more.strip() or len(content) > most:
                     break
-        except BROKEN as error:
-            raise DataError(f"{self.name}: broken after line {self.line}: {error}. Pack or copy it again") from None
         self.read = self.raw.tell() if self.raw.seekable() else self.read + len(content)
         if b"\0" in content:
             line = self.line + content.count(b"\n", 0, content.index(b"\0"))
-            raise DataError(f"{self.name}, line {line}: a zero byte: a binary file, or UTF-16? Save it as UTF-8 text")
+            likely = guess_encoding(content)
+            advice = f": say --encoding {likely}" if likely else "? Save it as UTF-8 text"
+            raise DataError(f"{self.name}, line {line}: a zero byte: a binary file, or UTF-16{advice}")
         return content
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        try:
+            yield
+        except BROKEN as error:
+            raise DataError(f"{self.name}: broken after line {self.line}: {error}. Pack or copy it again") from None
 
     def _decode(self, content: bytes) -> str:
         try:
             return self.decoder.decode(content, final=not content)
         except UnicodeDecodeError as error:
             line = self.line + error.object.count(b"\n", 0, error.start)
-            found = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-            raise DataError(f"{self.name}, line {line}: {found}: save the file as UTF-8") from None
+            raise DataError(f"{self.name}, line {line}: {not_utf8(error)}") from None
 
-    def _objects(self) -> Iterator[str]:
+    def _records(self) -> Iterator[str]:
+        if self.is_fasta:
+            for record in fasta.read_records(self._blocks(0), self.name):
+                self.record = record.name
+                yield record.text
+            return
         for line in self._blocks(0, LONGEST_OBJECT):
             if line.strip():
                 yield _text_of(line, self.field or "", f"{self.name}, line {self.line}")
 
 
+def _encoding(file: TextFile) -> str:
+    if file.stream is not None and not file.stream.seekable():
+        assert isinstance(file.stream, io.BufferedReader)
+        found = guess_encoding(file.stream.peek(HEAD_BYTES)) or UTF8
+    else:
+        with file.open() as raw:
+            try:
+                found = find_encoding(UNPACKERS[ending(file.path)[1]](raw))
+            except BROKEN:
+                found = UTF8  # what is wrong is said when it is read
+    if found != UTF8:
+        logger.info(f"{file.name}: {found}")
+    return found
+
+
 def _layout(file: TextFile) -> Lines:
-    return "wrapped" if is_wrapped(file.head().split("\n")) else "paragraphs"
+    return "wrapped" if not is_fasta(file.path) and is_wrapped(file.head().split("\n")) else "paragraphs"
 
 
 def _described(files: Sequence[TextFile]) -> str:
@@ -260,44 +306,9 @@ def _text_of(line: str, field: str, place: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-class _Zstd(io.RawIOBase):
-    """One frame after another; zstandard's own reader takes a file that was broken off for a whole one."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self.raw, self.waiting = raw, b""
-        self.frame: Any = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        while not self.waiting:
-            packed = (self.frame.unused_data if self.frame and self.frame.eof else b"") or self.raw.read(1 << 16)
-            if not packed:
-                if self.frame and not self.frame.eof:
-                    raise EOFError("it ends before the end of its last frame")
-                return 0
-            if self.frame is None or self.frame.eof:
-                self.frame = zstandard.ZstdDecompressor().decompressobj()
-            self.waiting = self.frame.decompress(packed)
-        count = min(len(buffer), len(self.waiting))
-        buffer[:count], self.waiting = self.waiting[:count], self.waiting[count:]
-        return count
-
-
-UNPACKERS: dict[str, Callable[[BinaryIO], Any]] = {
-    "": lambda raw: raw,
-    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    ".xz": lzma.LZMAFile,
-    ".zst": lambda raw: io.BufferedReader(_Zstd(raw)),
-}
-ENDINGS = tuple("".join(ending) for ending in product((".txt", ".jsonl"), UNPACKERS))
-
-
-def ending(path: Path) -> tuple[str, str]:
-    """How a file is read and how it is unpacked: (".txt", ".gz")."""
-    last = path.suffix.lower()
-    return (path.with_suffix("").suffix.lower(), last) if last in UNPACKERS else (last, "")
+def is_fasta(path: Path) -> bool:
+    """Whether it holds sequences, a residue a token, and no running text."""
+    return ending(path)[0] in fasta.ENDINGS
 
 
 def _under(folder: Path) -> list[Path]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from elmokit.config import Tokenization
 from elmokit.errors import ElmoError
 from elmokit.text.corpus import LONGEST_SENTENCE, iter_sentences
+from elmokit.text.languages import AUTO
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
@@ -27,6 +28,7 @@ TRAIN, VALID = 0, 1
 BOS_ID, EOS_ID, UNK_ID = SPECIAL_IDS = (0, 1, 2)
 LONGEST_WORD = 256  # characters; no model reads as many of a word
 PIECES_PER_WORKER = 4
+SAMPLE = 10_000  # characters
 BYTES_PER_WORKER = 1_000_000  # a process takes a third of a second to start
 
 
@@ -55,13 +57,14 @@ class Numberer:
 
     tokenizer: Tokenization
     split: bool = True
+    language: str = AUTO
 
     def __call__(self, text: str) -> NumberedText:
         # The bounds' own names are no words: in a text they would end its sentence.
         known = {BOS: UNK_ID, EOS: UNK_ID, UNK: UNK_ID}
         ids = array("i")
         tokenize: Tokenizer = get_tokenizer(self.tokenizer)
-        for sentence in iter_sentences(text, split=self.split):
+        for sentence in iter_sentences(text, split=self.split, language=self.language):
             words = [token.text for token in tokenize(sentence)]
             for start in range(0, len(words), LONGEST_SENTENCE):
                 ids.append(BOS_ID)
@@ -135,7 +138,7 @@ def number_pieces(
     There are as many workers as cores unless their number is given, but fewer if the size of all text, in bytes, is
     small.
     """
-    get_tokenizer(numberer.tokenizer)  # an unknown one is refused here, not in every process
+    tokenize = get_tokenizer(numberer.tokenizer)  # an unknown one is refused here, not in every process
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(workers or cores, 1 + size // BYTES_PER_WORKER)
     if workers == 1:
@@ -144,7 +147,9 @@ def number_pieces(
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker)
     waiting: deque[tuple[Piece, Future[NumberedText]]] = deque()
     try:
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
+            if not number:
+                tokenize(piece.text[:SAMPLE])  # what it has to say is said here: processes have no logger
             with _without_interrupts():
                 waiting.append((piece, pool.submit(numberer, piece.text)))
             if len(waiting) > PIECES_PER_WORKER * workers:

@@ -1,8 +1,10 @@
-"""Where sentences begin and end, in English and in Chinese."""
+"""Where sentences begin and end: in English and in Chinese by rules of its own, elsewhere by sentencex."""
 
 import re
 from itertools import pairwise
 from typing import NamedTuple
+
+from elmokit.text.languages import AUTO, OWN, language_of, sentence_bounds
 
 
 def _words(text: str) -> frozenset[str]:
@@ -45,17 +47,26 @@ class Span(NamedTuple):
     end: int
 
 
-def split_sentences(text: str) -> list[Span]:
-    """The sentences of a text without the white space around them; every other character is in exactly one."""
+def split_sentences(text: str, language: str = AUTO) -> list[Span]:
+    """The sentences of a text without the white space around them; every other character is in exactly one.
+
+    The language is a code (de, hi, ja…); "auto" sees the script, and takes Latin for English.
+    """
+    if language == AUTO:
+        language = language_of(text)
+    spans = []
+    for start, end in pairwise(_own_bounds(text) if language in OWN else sentence_bounds(text, language)):
+        if sentence := text[start:end].lstrip():
+            spans.append(Span(end - len(sentence), end - len(sentence) + len(sentence.rstrip())))
+    return spans
+
+
+def _own_bounds(text: str) -> list[int]:
     bounds = [0]
     for candidate in _CANDIDATE.finditer(text):
         if _ends(text, bounds[-1], candidate):
             bounds.append(candidate.end())
-    spans = []
-    for start, end in pairwise([*bounds, len(text)]):
-        if sentence := text[start:end].lstrip():
-            spans.append(Span(end - len(sentence), end - len(sentence) + len(sentence.rstrip())))
-    return spans
+    return [*bounds, len(text)]
 
 
 def _ends(text: str, start: int, candidate: re.Match[str]) -> bool:

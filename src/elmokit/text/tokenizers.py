@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from elmokit.config import TOKENIZER_NAMES, Tokenization, TokenizerConfig
 from elmokit.errors import ConfigError, MissingExtraError
+from elmokit.text import unspaced
 from elmokit.text.sentences import ABBREVIATIONS
 
 
@@ -27,6 +28,7 @@ _HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fff
 _KANA = r"\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 _LETTER = rf"[^\W{_HAN}{_KANA}]"
 _HAN_CHARACTER, _OTHER_WORD = re.compile(rf"[{_HAN}]"), re.compile(rf"{_LETTER}++|[{_KANA}]")
+_SPACED_LETTER = rf"[^\W{_HAN}{_KANA}{unspaced.LETTERS}{unspaced.TIBETAN}]"
 _JOINT = r"(?:[-‐‑.'’]|(?<=\d)[,:/](?=\d))"
 
 _PICTURE = (
@@ -62,7 +64,7 @@ class _Tokenizer:
 
     def __str__(self) -> str:
         config = self.config
-        notes = {"NFKC": config.normalize == "nfkc", "no HMM": not config.hmm, "simplified": config.simplify}
+        notes = {"NFKC": config.normalize == "nfkc", "HMM": config.hmm, "simplified": config.simplify}
         notes[f"{len(config.dictionary)} words of a dictionary"] = bool(config.dictionary)
         return ", ".join([config.name, *(note for note, holds in notes.items() if holds)])
 
@@ -82,6 +84,8 @@ def get_tokenizer(given: Tokenization) -> Tokenizer:
     config = with_settings(given)
     if config.simplify:
         _simplifier()
+    if config.name == "icu":
+        unspaced.word_breaker()
     return _Tokenizer(config)
 
 
@@ -150,7 +154,21 @@ def _whitespace(text: str, _config: TokenizerConfig) -> Iterator[Token]:
 def _words(text: str, _config: TokenizerConfig) -> Iterator[Token]:
     """Words and punctuation as in the Penn Treebank; each Han character is a word (for Chinese words take jieba)."""
     for match in _word_pattern().finditer(text):
+        if match.lastgroup == "cluster":
+            unspaced.report_clusters()
         for start, end in pairwise((match.start(), *_clitic_starts(match), match.end())):
+            yield Token(text[start:end], start, end)
+
+
+def _icu(text: str, _config: TokenizerConfig) -> Iterator[Token]:
+    """Words and punctuation, found by ICU's dictionaries where there are no blanks between them."""
+    for match in _word_pattern(runs=True).finditer(text):
+        first = match.start()
+        if match.lastgroup == "run":
+            bounds = [first + bound for bound in unspaced.icu_bounds(match.group())]
+        else:
+            bounds = [first, *_clitic_starts(match), match.end()]
+        for start, end in pairwise(bounds):
             yield Token(text[start:end], start, end)
 
 
@@ -182,6 +200,7 @@ def _jieba(text: str, config: TokenizerConfig) -> Iterator[Token]:
 _FINDERS: dict[str, Callable[[str, TokenizerConfig], Iterator[Token]]] = {
     "whitespace": _whitespace,
     "words": _words,
+    "icu": _icu,
     "jieba": _jieba,
     "characters": _characters,
 }
@@ -215,27 +234,32 @@ def _cluster() -> re.Pattern[str]:
 
 
 def _word() -> str:
-    """A pattern for letters, digits and their marks, without Han or kana."""
-    return rf"{_LETTER}++(?:{_mark()}++{_LETTER}*+)*+"
+    """A pattern for letters, digits and their marks, of scripts with blanks between words."""
+    return rf"{_SPACED_LETTER}++(?:{_mark()}++{_SPACED_LETTER}*+)*+"
 
 
 @cache
-def _word_pattern() -> re.Pattern[str]:
+def _word_pattern(*, runs: bool = False) -> re.Pattern[str]:
+    """Tokens; where no blanks divide words, a run of such letters or a grapheme cluster."""
+    run = rf"(?P<run>[{_HAN}{_KANA}{unspaced.LETTERS}](?:[{_HAN}{_KANA}{unspaced.LETTERS}]|{_mark()})*+)"
+    unspaced_text = run if runs else rf"(?P<cluster>{unspaced.cluster(_mark())})|[{_KANA}]++"
     word = rf"(?P<word>(?:{_STOPPED}|{_word()})(?:{_JOINT}{_word()})*+)"
-    others = (rf"[{_KANA}]++", _CLITIC_ALONE, _PUNCTUATION_RUN, rf"\S{_mark()}*+")
-    return re.compile("|".join((_EMOJI, _URL, _EMAIL, _TAG, word, *others)))
+    others = (_CLITIC_ALONE, _PUNCTUATION_RUN, rf"\S{_mark()}*+")
+    return re.compile("|".join((_EMOJI, _URL, _EMAIL, _TAG, word, unspaced.SYLLABLE, unspaced_text, *others)))
 
 
 @cache
 def _character_pattern() -> re.Pattern[str]:
     words = rf"{_word()}(?:{_JOINT}{_word()})*+"
-    return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{words}|[{_KANA}]++|\S{_mark()}*+")
+    clusters = rf"{unspaced.SYLLABLE}|{unspaced.cluster(_mark())}"
+    return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{words}|{clusters}|[{_KANA}]++|\S{_mark()}*+")
 
 
 @cache
 def _whole_pattern() -> re.Pattern[str]:
     """What jieba must not take apart."""
-    return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{_word()}(?:{_JOINT}{_word()})*+")
+    clusters = rf"{unspaced.SYLLABLE}|{unspaced.cluster(_mark())}"
+    return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{clusters}|{_word()}(?:{_JOINT}{_word()})*+")
 
 
 def _find(pattern: re.Pattern[str], text: str) -> Iterator[Token]:

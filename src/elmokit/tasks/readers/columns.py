@@ -18,7 +18,7 @@ from typing import NamedTuple
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import CoreferenceDocument, Frame, LabelledSpan, Place, RoleSentence, TaggedSentence
 from elmokit.tasks.readers.lines import Line, blocks, expecting, fields, read_lines, unescape
-from elmokit.text.documents import ending
+from elmokit.text.packing import ending
 from elmokit.text.sentences import Span
 
 CONLLU_COLUMNS = {"upos": 3, "xpos": 4}

@@ -1,6 +1,8 @@
 """Files of examples, line by line, plain or packed."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial, wraps
 from itertools import groupby
 from pathlib import Path
@@ -8,12 +10,15 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from elmokit.errors import DataError
 from elmokit.tasks.examples import Place
-from elmokit.text.documents import BROKEN, UNPACKERS, TextFile, ending
+from elmokit.text.documents import TextFile
+from elmokit.text.encodings import AUTO, UTF8, as_utf8, check_encoding, find_encoding, not_utf8
+from elmokit.text.packing import BROKEN, UNPACKERS, ending
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Reader = Callable[Concatenate[Path, P], Iterator[T]]
 LONGEST_LINE = 1 << 26  # bytes
+_ENCODING = ContextVar("encoding", default=UTF8)  # of the labelled data: every reader ends here, none is told of it
 _ESCAPED = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
@@ -25,7 +30,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: Path, *, blank: bool = True) -> Iterator[Line]:
-    """The lines of a UTF-8 file, ended by LF or CRLF, packed or not; without the blank ones unless they count."""
+    """The lines of a file, ended by LF or CRLF, packed or not; without the blank ones unless they count."""
     for number, content in enumerate(read_bytes(path, LONGEST_LINE, lines=True), 1):
         place = Place(str(path), number)
         if len(content) == LONGEST_LINE and not content.endswith(b"\n"):
@@ -35,11 +40,27 @@ def read_lines(path: Path, *, blank: bool = True) -> Iterator[Line]:
             yield Line(text, place)
 
 
-def read_bytes(path: Path, size: int, *, lines: bool = False) -> Iterator[bytes]:
-    """A file, unpacked as its ending says, in pieces or in lines of so many bytes at most."""
+@contextmanager
+def reading_as(encoding: str) -> Iterator[None]:
+    """Within it, readers take files to be in that encoding; "auto" guesses it from each."""
+    token = _ENCODING.set(check_encoding(encoding))
     try:
+        yield
+    finally:
+        _ENCODING.reset(token)
+
+
+def read_bytes(path: Path, size: int, *, lines: bool = False, recode: bool = True) -> Iterator[bytes]:
+    """A file, unpacked as its ending says and recoded as UTF-8, in pieces or in lines of so many bytes at most."""
+    encoding = _ENCODING.get()
+    try:
+        if encoding == AUTO:
+            with TextFile(path).open() as raw:
+                encoding = find_encoding(UNPACKERS[ending(path)[1]](raw))
         with TextFile(path).open() as raw:
             file = UNPACKERS[ending(path)[1]](raw)
+            if recode:
+                file = as_utf8(file, encoding, str(path))
             yield from iter(partial(file.readline if lines else file.read, size), b"")
     except BROKEN as error:
         raise DataError(f"{path}: cannot be read to its end: {error}. Pack or copy it again") from None
@@ -51,8 +72,7 @@ def decode(content: bytes, place: Place, encoding: str) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = place.line + error.object.count(b"\n", 0, error.start)
-        found = f"byte 0x{error.object[error.start]:02x} is not UTF-8"
-        raise place._replace(line=line).error(f"{found}: save the file as UTF-8") from None
+        raise place._replace(line=line).error(not_utf8(error)) from None
 
 
 def blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:

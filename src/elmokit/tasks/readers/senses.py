@@ -21,7 +21,7 @@ _PARENTS = {"corpus": "", "text": "corpus", "sentence": "text", "wf": "sentence"
 def read_senses(path: Path, keys: Path | None = None) -> Iterator[SenseSentence]:
     """The sentences, with the gold senses of their words from a file of keys if there is one."""
     parser = _Parser(path, keys)
-    for content in read_bytes(path, BYTES_AT_A_TIME):
+    for content in read_bytes(path, BYTES_AT_A_TIME, recode=False):  # XML says its encoding itself
         yield from parser.feed(content)
     yield from parser.feed(b"", last=True)
     for instance, (_, place) in parser.gold.items():

@@ -14,7 +14,7 @@ import msgspec
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Answer, LabelledPair, LabelledSpan, LabelledText, Place, Question
 from elmokit.tasks.readers.lines import Line, decode, expecting, read_bytes, read_lines, unescape
-from elmokit.text.documents import ending
+from elmokit.text.packing import ending
 
 LABELS = ("label", "labels", "gold_label", "class", "category")
 TEXTS = ("text", "text_a", "sentence", "review", "question")
