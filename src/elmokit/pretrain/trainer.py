@@ -148,8 +148,13 @@ class Trainer:
         settings = self.settings
         rising = min(1.0, (self.step + 1) / max(1, settings.warmup))
         left = max(0.0, 1 - self.step / self.total_steps)
-        falling = {"none": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[settings.decay]
-        return settings.learning_rate * rising * falling
+        falling = {
+            "none": 1.0,
+            "linear": left,
+            "cosine": 0.5 * (1 - math.cos(math.pi * left)),
+            "trapezoid": min(1.0, left / settings.decay_share),
+        }
+        return settings.learning_rate * rising * falling[settings.decay]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on exactly as if nothing had happened."""
