@@ -106,6 +106,8 @@ KINDS = {
     "never_reset": {"training__reset": "never"},
     "adagrad": {"training__optimizer": "adagrad", "training__learning_rate": 0.2, "training__gradient_scale": 10.0},
     "adamw": {"training__optimizer": "adamw", "training__accumulate": 2},
+    "muon": {"training__optimizer": "muon"},
+    "muon_gru": {"training__optimizer": "muon", "model__cell": "gru"},
 }
 
 
@@ -135,10 +137,10 @@ def test_every_kind_learns(kind, text, tmp_path):
     "settings",
     [
         KINDS["sampled"] | KINDS["never_reset"],
-        KINDS["adaptive"] | KINDS["frequent_words_and_characters"],
+        KINDS["adaptive"] | KINDS["frequent_words_and_characters"] | KINDS["muon"],
         pytest.param(KINDS["adaptive"] | KINDS["words_and_characters"] | SIXTEEN_BITS, marks=NEEDS_SIXTEEN_BITS),
     ],
-    ids=["sampled", "frequent words", "16 bits"],
+    ids=["sampled", "frequent words, Muon", "16 bits"],
 )
 def test_stopped_and_resumed_is_the_same_to_the_bit(settings, text, tmp_path, losses):
     settings = recipe(**settings)

@@ -48,8 +48,8 @@ class TrainSettings:
     """Begin each sentence from a zero state, as vectors are computed later; or never, as the original did."""
     dropout: float = 0.1
     """Share of values dropped at every layer's input and before the softmax."""
-    optimizer: Literal["adagrad", "adam", "adamw"] = "adam"
-    """Adagrad as the original; Adam is faster."""
+    optimizer: Literal["adagrad", "adam", "adamw", "muon"] = "adam"
+    """Adagrad as the original; Adam is faster; Muon for the recurrent matrices, with Adam for the rest."""
     learning_rate: float = 0.002
     """The largest step size."""
     warmup: int = 200

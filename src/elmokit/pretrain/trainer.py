@@ -17,7 +17,8 @@ from elmokit.model.language_model import LanguageModel, Step
 from elmokit.model.threads import keep_freed_memory
 from elmokit.model.tokens import as_tensors
 from elmokit.pretrain.corpus import Corpus
-from elmokit.pretrain.recipe import Recipe, TrainSettings
+from elmokit.pretrain.optimizer import make_optimizer
+from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.streams import Direction, Streams
 from elmokit.text.characters import WordIds
 from elmokit.text.words import WordEncoder
@@ -188,14 +189,3 @@ class Trainer:
 
 def _generator(*seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
-
-
-def make_optimizer(model: LanguageModel, settings: TrainSettings) -> torch.optim.Optimizer:
-    """The optimiser; weights without a gradient, frozen for a while, stay as they are."""
-    weights = list(model.parameters())
-    common: dict[str, Any] = {"lr": settings.learning_rate, "fused": weights[0].device.type == "cpu"}
-    if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(weights, initial_accumulator_value=1.0, **common)
-    if settings.optimizer == "adam":
-        return torch.optim.Adam(weights, **common)
-    return torch.optim.AdamW(weights, weight_decay=settings.weight_decay, **common)
