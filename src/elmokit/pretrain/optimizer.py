@@ -1,5 +1,6 @@
 """How weights move: Adam and its kin for all of them, or Muon for the recurrent matrices and Adam for the rest."""
 
+from functools import reduce
 from typing import Any
 
 import torch
@@ -73,13 +74,12 @@ def orthogonal(matrix: Tensor) -> Tensor:
     """
     a, b, c = QUINTIC
     norm = torch.linalg.vector_norm(matrix).clamp(min=1e-20)
-    scaled = matrix / norm
-    gram = scaled.t() @ scaled
-    total: Tensor | None = None
+    scaled: Tensor = matrix / norm
+    gram, polynomials = scaled.t() @ scaled, []
     for left in reversed(range(ROUNDS)):
         polynomial = torch.addmm(gram, gram, gram, beta=b, alpha=c)
         polynomial.diagonal().add_(a)
-        total = polynomial if total is None else total @ polynomial
+        polynomials.append(polynomial)
         if left:
             gram = gram @ (polynomial @ polynomial)
-    return scaled if total is None else scaled @ total
+    return scaled @ reduce(torch.mm, polynomials)
