@@ -4,7 +4,12 @@
     python benchmarks/pretraining.py speed TEXT             tokens/s in training, in turns with bilm-tf
     python benchmarks/pretraining.py race TEXT              how long elmokit takes to where bilm-tf is after 15 minutes
     python benchmarks/pretraining.py novel TEXT -o DIR      the novel recipe against a Kneser-Ney 3-gram model
-    python benchmarks/pretraining.py compare TEXT           what different models and settings reach in the same time
+    python benchmarks/pretraining.py compare TEXT -o CURVES what different models and settings reach in the same time
+
+`compare` changes a recipe by choices of your own, `--choice "Muon: training.optimizer=muon"`, or by those below. Each
+has the same processor time, in turns, and its rate falls as its time runs out. Other work on the machine makes a step
+longer, by half or more: a step counts as the 20th percentile of all steps so far. CURVES gets a line of JSON for each
+measurement.
 
 bilm-tf is the original training code as simple-elmo carries it, installed once in an environment of its own under
 .benchmarks/. A ratio of two figures of one run means something on any machine; a figure by itself does not.
@@ -19,6 +24,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 from contest import Contestant
 from inference import HERE, peer_python
@@ -36,6 +42,7 @@ from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import CORPUS, pretrain
 from elmokit.pretrain.trainer import Trainer, model_config
 from elmokit.text.corpus import open_corpus
+from elmokit.text.tokenizers import get_tokenizer
 
 FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]]
 MODEL = {"hidden": 512, "projection": 128, "forget_bias": 1.0}
@@ -61,21 +68,22 @@ BEST = {  # what we think best
     "training": {"batch": 64, "unroll": UNROLL, "learning_rate": 0.004, "warmup": 50, "decay": "none"},
 }
 SLICE = 30  # seconds of processor time that each setting has before it is the next one's turn
-CHOICES = {  # each differs in one thing from the first
-    "512/128, bytes, adaptive softmax, Adam, 64 × 20": {},
-    "768/192": {"model.hidden": 768, "model.projection": 192},
-    "1024/128": {"model.hidden": 1024},
-    "Unicode characters": {"model.characters.alphabet": "unicode"},
-    "words": {"model.characters": None, "model.words": {"dim": 128}},
-    "sampled softmax, 2,048 words": {"model.softmax": {"kind": "sampled", "samples": 2048}},
-    "Adagrad as bilm-tf": {
-        "training.optimizer": "adagrad",
-        "training.learning_rate": 0.2,
-        "training.gradient_scale": 20,
-    },
-    "32 × 40": {"training.batch": 32, "training.unroll": 40},
-    "128 × 20": {"training.batch": 128},
-}
+CHOICES = [  # each differs in one thing from the recipe
+    "the recipe:",
+    "768/192: model.hidden=768 model.projection=192",
+    "1024/128: model.hidden=1024",
+    "Unicode characters: model.characters.alphabet=unicode",
+    "words: model.characters=none model.words.dim=128",
+    "words and characters: model.words.dim=128",
+    "sampled softmax, 2,048 words: model.softmax.kind=sampled model.softmax.samples=2048",
+    "Adagrad as bilm-tf: training.optimizer=adagrad training.learning_rate=0.2 training.gradient_scale=20",
+    "Muon: training.optimizer=muon",
+    "32 × 40: training.batch=32 training.unroll=40",
+    "128 × 20: training.batch=128",
+    "rate 0.008: training.learning_rate=0.008",
+    "no dropout: training.dropout=0.0",
+    "16 bits: training.autocast=bf16",
+]
 
 
 def main() -> None:
@@ -90,8 +98,17 @@ def main() -> None:
     commands.choices["speed"].add_argument("--rounds", type=int, default=5)
     commands.choices["race"].add_argument("--minutes", type=float, default=15)
     commands.choices["novel"].add_argument("-o", "--output", type=Path, required=True)
-    commands.choices["compare"].add_argument("--minutes", type=float, default=6, help="of processor time, each")
-    commands.choices["compare"].add_argument("--vocab-size", type=int, default=30_000)
+    compared = commands.choices["compare"]
+    compared.add_argument(
+        "-o", "--output", type=Path, required=True, help="a file of JSON lines, added to if it is there"
+    )
+    compared.add_argument("--minutes", type=float, default=6, help="of processor time, each")
+    compared.add_argument("--points", type=int, default=4, help="measurements, the last at the end")
+    compared.add_argument("--recipe", default="en")
+    compared.add_argument("--vocab-size", type=int, default=30_000)
+    compared.add_argument("--choice", action="append", help="NAME: SETTING=VALUE ..., instead of those above")
+    compared.add_argument("--heldout", type=Path, action="append", default=[], help="measured each by itself")
+    compared.add_argument("--tokens", type=int, default=50_000, help="measured of each held-out text")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     args.function(args)
@@ -154,36 +171,74 @@ def novel(args) -> None:
 
 def compare(args) -> None:
     """Held-out perplexity of one choice and another after the same processor time, each in turn."""
+    base = read_recipe(args.recipe)
     with tempfile.TemporaryDirectory() as folder:
-        corpus = prepare([args.text], Path(folder), valid_share=0.01, vocab_size=args.vocab_size)
-        trainers = {name: trainer(varied(BEST, changes), corpus) for name, changes in CHOICES.items()}
-        rounds = round(60 * args.minutes / SLICE)
-        curves = {name: [] for name in trainers}
-        for number in range(1, rounds + 1):
-            for name, one in trainers.items():
-                start = time.process_time()
-                while time.process_time() - start < SLICE:
-                    one.advance()
-                if number % max(1, rounds // 4) == 0:
-                    curves[name].append(held_out(one, corpus, tokens=50_000).average)
-            print({name: curve[-1:] for name, curve in curves.items()}, file=sys.stderr, flush=True)
+        name = base["model"].get("tokenizer", "words")
+        corpus = prepare([args.text], Path(folder), valid_share=0.01, vocab_size=args.vocab_size, tokenizer=name)
+        texts = {"text": sentences_of(corpus.valid.ids, corpus.words, tokens=args.tokens)}
+        for path in args.heldout:
+            texts[path.name] = (context.words for context in open_corpus([path], get_tokenizer(name)))
+        texts = {name: list(first_tokens(sentences, args.tokens)) for name, sentences in texts.items()}
+        runs = [Budgeted(choice, base, corpus, 60 * args.minutes) for choice in args.choice or CHOICES]
+        for number in range(1, args.points + 1):
+            while any(run.used < number / args.points * run.budget for run in runs):
+                for run in runs:
+                    run.advance(min(run.used + SLICE, number / args.points * run.budget))
+            with args.output.open("a", encoding="utf-8") as curves:
+                for run in runs:
+                    curves.write(json.dumps(run.measure(corpus, texts)) + "\n")
         print(f"\n{len(corpus.vocabulary):,} words, {corpus.valid.oov_rate:.1%} of held-out tokens <UNK>\n")
-        print("| | million weights | tokens | perplexity after 1/4, 1/2, 3/4, all of the time |\n|---|---|---|---|")
-        for name, one in trainers.items():
-            size = sum(weight.numel() for weight in one.model.parameters()) / 1e6
-            print(f"| {name} | {size:.1f} | {one.tokens:,} | {', '.join(f'{value:.0f}' for value in curves[name])} |")
+        print(f"| | million weights | tokens | tokens/s | perplexity: {', '.join(texts)} |\n|---|---|---|---|---|")
+        for run in runs:
+            found = ", ".join(f"{value:.1f}" for value in run.last["perplexity"].values())
+            row = f"{run.last['weights'] / 1e6:.1f} | {run.last['tokens']:,} | {run.last['tokens'] / run.used:,.0f}"
+            print(f"| {run.name} | {row} | {found} |")
 
 
-def varied(values, changes):
-    """The recipe with some of its values changed, each named by its path."""
-    values = copy.deepcopy(values)
-    for path, value in changes.items():
-        *groups, last = path.split(".")
-        place = values
-        for group in groups:
-            place = place[group]
-        place[last] = value
-    return values
+class Budgeted:
+    """Training that ends when its processor time is used."""
+
+    def __init__(self, choice: str, base, corpus, budget: float) -> None:
+        self.name, _, settings = choice.partition(":")
+        values = copy.deepcopy(base)
+        for setting in settings.split():
+            path, _, text = setting.partition("=")
+            if text == "none":
+                group, _, last = path.rpartition(".")
+                values[group][last] = None
+            else:
+                set_value(values, path, text)
+        self.trainer, self.budget, self.taken, self.used = trainer(values, corpus), budget, [], 0.0
+
+    def advance(self, until: float) -> None:
+        """Train until so many seconds are used; the schedule expects as many steps as the budget will do."""
+        while self.used < until:
+            start = time.process_time()
+            self.trainer.advance()
+            self.taken.append(time.process_time() - start)
+            self.used = float(np.percentile(self.taken[1:] or self.taken, 20)) * len(self.taken)
+            self.trainer.total_steps = round(self.trainer.step * max(1.0, self.budget / self.used))
+
+    def measure(self, corpus, texts) -> dict:
+        """Where it stands, exact; measuring does not count as time."""
+        elmo = model_so_far(self.trainer, corpus)
+        found = {name: round(perplexity(elmo, sentences).average, 2) for name, sentences in texts.items()}
+        weights = sum(weight.numel() for weight in self.trainer.model.parameters())
+        times = {"seconds": round(self.used, 1), "seconds_really": round(sum(self.taken), 1)}
+        place = {"step": self.trainer.step, "tokens": self.trainer.tokens, "weights": weights}
+        self.last = {"name": self.name, **times, **place, "perplexity": found}
+        print(self.last, file=sys.stderr, flush=True)
+        return self.last
+
+
+def first_tokens(sentences, tokens: int):
+    """The first sentences, about so many tokens."""
+    seen = 0
+    for sentence in sentences:
+        if seen >= tokens:
+            return
+        seen += len(sentence)
+        yield sentence
 
 
 @contextmanager
@@ -237,11 +292,15 @@ def seconds_a_step(ours: Trainer, seconds: float) -> float:
     return (time.perf_counter() - start) / (ours.step - first)
 
 
-def held_out(ours: Trainer, corpus, *, tokens: int | None = None):
+def held_out(ours: Trainer, corpus):
     """Exact, each sentence from a zero state."""
+    return perplexity(model_so_far(ours, corpus), sentences_of(corpus.valid.ids, corpus.words))
+
+
+def model_so_far(ours: Trainer, corpus) -> Elmo:
+    """What has been learned."""
     weights = {name: weight.detach() for name, weight in ours.model.weights().items()}
-    elmo = Elmo(Checkpoint(ours.model.config, weights, corpus.vocabulary, "elmokit"))
-    return perplexity(elmo, sentences_of(corpus.valid.ids, corpus.words, tokens=tokens))
+    return Elmo(Checkpoint(ours.model.config, weights, corpus.vocabulary, "elmokit"))
 
 
 if __name__ == "__main__":

@@ -606,6 +606,7 @@ class TestBadInput:
             ("training.seed=-1", "training.seed is -1: it must be at least 0"),
             ("training.evaluate_tokens=0", "training.evaluate_tokens is 0: it must be above 0"),
             ("training.weight_decay=-0.1", "at least 0"),
+            ("training.decay_share=0", "training.decay_share is 0.0: it goes from above 0 to 1"),
             ("training.batch.size=3", "training.batch.size: batch is a setting by itself"),
             ("training.autocast=fp8", "autocast"),
         ],

@@ -26,7 +26,7 @@ from elmokit.pretrain.corpus import read_corpus
 from elmokit.pretrain.evaluation import perplexity, sentences_of
 from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import pretrain
-from elmokit.pretrain.trainer import Trainer
+from elmokit.pretrain.trainer import Trainer, new_model
 
 SUBJECTS = ["the cat", "the dog", "a small bird", "my sister", "the old king", "小猫"]
 VERBS = ["sees", "likes", "follows", "remembers"]
@@ -106,6 +106,8 @@ KINDS = {
     "never_reset": {"training__reset": "never"},
     "adagrad": {"training__optimizer": "adagrad", "training__learning_rate": 0.2, "training__gradient_scale": 10.0},
     "adamw": {"training__optimizer": "adamw", "training__accumulate": 2},
+    "muon": {"training__optimizer": "muon"},
+    "muon_gru": {"training__optimizer": "muon", "model__cell": "gru"},
 }
 
 
@@ -150,10 +152,10 @@ def test_what_the_model_knows_of_itself(text, tmp_path, capsys):
     "settings",
     [
         KINDS["sampled"] | KINDS["never_reset"],
-        KINDS["adaptive"] | KINDS["frequent_words_and_characters"],
+        KINDS["adaptive"] | KINDS["frequent_words_and_characters"] | KINDS["muon"],
         pytest.param(KINDS["adaptive"] | KINDS["words_and_characters"] | SIXTEEN_BITS, marks=NEEDS_SIXTEEN_BITS),
     ],
-    ids=["sampled", "frequent words", "16 bits"],
+    ids=["sampled", "frequent words, Muon", "16 bits"],
 )
 def test_stopped_and_resumed_is_the_same_to_the_bit(settings, text, tmp_path, losses):
     settings = recipe(**settings)
@@ -169,6 +171,45 @@ def test_stopped_and_resumed_is_the_same_to_the_bit(settings, text, tmp_path, lo
     assert losses == whole
     one, other = (elmokit.load(tmp_path / name).checkpoint().weights for name in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_resumed_run_may_end_later_or_sooner(text, tmp_path, losses):
+    """While the rate is constant, a run made longer is to the bit the run that was so long from the start."""
+    short, long = (recipe(training__epochs=epochs, training__decay="trapezoid") for epochs in (0.3, 0.5))
+    pretrain([text], tmp_path / "long", long)
+    whole = losses.copy()
+    losses.clear()
+    with pytest.raises(KeyboardInterrupt):
+        pretrain([text], tmp_path / "run", short, progress=StopsAfter(7))
+    pretrain([text], tmp_path / "run", long, resume=True)
+    assert losses == whole
+    assert json.loads((tmp_path / "run" / "recipe.json").read_text())["training"]["epochs"] == 0.5
+    for epochs, fewest in ((0.1, len(whole)), (0.55, len(whole) + 1)):  # the end is past already; there is more to do
+        result = pretrain(
+            [text], tmp_path / "run", recipe(training__epochs=epochs, training__decay="trapezoid"), resume=True
+        )
+        assert result.average < 100
+        assert _step(tmp_path / "run") == len(losses) >= fewest
+
+
+@pytest.mark.parametrize(
+    ("decay", "rates"),
+    [
+        ("none", [0.1, 1, 1, 1, 1]),
+        ("linear", [0.1, 0.5, 0.2, 0.1, 0]),
+        ("cosine", [0.1, 0.5, 0.095, 0.024, 0]),
+        ("trapezoid", [0.1, 1, 0.8, 0.4, 0]),
+    ],
+)
+def test_the_rate_rises_and_falls(decay, rates, text, finished):
+    """At the first step, and after 50, 80, 90 and all of 100; trapezoid falls in the last quarter."""
+    settings = recipe(training__decay=decay, training__decay_share=0.25, training__warmup=10, training__learning_rate=1)
+    corpus = read_corpus(finished / "corpus", min_count=1)
+    trainer = Trainer(new_model(settings, corpus, None), settings, corpus)
+    trainer.total_steps, found = 100, []
+    for trainer.step in (0, 50, 80, 90, 100):
+        found.append(trainer.learning_rate())
+    assert found == pytest.approx(rates, abs=0.001)
 
 
 def test_killed_and_resumed(text, tmp_path):
@@ -368,8 +409,8 @@ class TestMistakes:
             pretrain([text], tmp_path, recipe())
 
     def test_resuming_with_other_settings(self, text, finished):
-        with pytest.raises(ConfigError, match=r"training.epochs was 0.05 and is 3.0; training.batch was 8 and is 4"):
-            pretrain([text], finished, recipe(training__epochs=3.0, training__batch=4), resume=True)
+        with pytest.raises(ConfigError, match=r"training.batch was 8 and is 4; training.unroll was \d+ and is 7"):
+            pretrain([text], finished, recipe(training__batch=4, training__unroll=7), resume=True)
 
     def test_resuming_nothing(self, text, tmp_path):
         with pytest.raises(CheckpointError, match="no run"):

@@ -43,7 +43,7 @@ class TrainSettings:
     """What is done with it."""
 
     epochs: float = 10.0
-    """Times that the whole text is read."""
+    """Times that the whole text is read; a run that is resumed may be given more or fewer."""
     batch: int = 128
     """Streams of text read side by side, all processes together."""
     unroll: int = 20
@@ -52,14 +52,16 @@ class TrainSettings:
     """Begin each sentence from a zero state, as vectors are computed later; or never, as the original did."""
     dropout: float = 0.1
     """Share of values dropped at every layer's input and before the softmax."""
-    optimizer: Literal["adagrad", "adam", "adamw"] = "adam"
-    """Adagrad as the original; Adam is faster."""
+    optimizer: Literal["adagrad", "adam", "adamw", "muon"] = "adam"
+    """Adagrad as the original; Adam is faster; Muon for the recurrent matrices, with Adam for the rest."""
     learning_rate: float = 0.002
     """The largest step size."""
     warmup: int = 200
     """Steps in which the rate rises to its largest."""
-    decay: Literal["none", "linear", "cosine"] = "linear"
-    """How the rate falls towards the end."""
+    decay: Literal["none", "linear", "cosine", "trapezoid"] = "linear"
+    """How the rate falls to zero at the end; trapezoid: not before the last steps, so that a run may be made longer."""
+    decay_share: float = 0.2
+    """The share of all steps in which the rate falls, for trapezoid."""
     weight_decay: float = 0.0
     """For adamw."""
     gradient_scale: float = 1.0
@@ -88,6 +90,8 @@ class TrainSettings:
         check_at_least(self, 0, *from_zero, prefix="training.")
         if math.inf in (self.epochs, self.head_epochs):
             raise ConfigError("training.epochs or training.head_epochs is inf: training must end")
+        if not 0 < self.decay_share <= 1:
+            raise ConfigError(f"training.decay_share is {self.decay_share}: it goes from above 0 to 1")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"training.dropout is {self.dropout}: it goes from 0 to below 1")
 

@@ -272,6 +272,7 @@ def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         if age:
             raise CheckpointError(f"{folder}: the text was {age}: start the run anew, in another folder")
         was, now = (msgspec.to_builtins(asdict(one)) for one in (make_recipe(before), recipe))
+        del was["training"]["epochs"], now["training"]["epochs"]  # a run may be made longer or shorter
         files.check_same_settings(folder, was, now)
     elif STATE in present:
         raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")

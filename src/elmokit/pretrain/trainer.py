@@ -17,7 +17,8 @@ from elmokit.model.language_model import LanguageModel, Step
 from elmokit.model.threads import keep_freed_memory
 from elmokit.model.tokens import as_tensors
 from elmokit.pretrain.corpus import Corpus
-from elmokit.pretrain.recipe import Recipe, TrainSettings
+from elmokit.pretrain.optimizer import make_optimizer
+from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.streams import Direction, Streams
 from elmokit.text.characters import WordIds
 from elmokit.text.words import WordEncoder
@@ -148,8 +149,13 @@ class Trainer:
         settings = self.settings
         rising = min(1.0, (self.step + 1) / max(1, settings.warmup))
         left = max(0.0, 1 - self.step / self.total_steps)
-        falling = {"none": 1.0, "linear": left, "cosine": 0.5 * (1 - math.cos(math.pi * left))}[settings.decay]
-        return settings.learning_rate * rising * falling
+        falling = {
+            "none": 1.0,
+            "linear": left,
+            "cosine": 0.5 * (1 - math.cos(math.pi * left)),
+            "trapezoid": min(1.0, left / settings.decay_share),
+        }
+        return settings.learning_rate * rising * falling[settings.decay]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything needed to go on exactly as if nothing had happened."""
@@ -183,14 +189,3 @@ class Trainer:
 
 def _generator(*seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
-
-
-def make_optimizer(model: LanguageModel, settings: TrainSettings) -> torch.optim.Optimizer:
-    """The optimiser; weights without a gradient, frozen for a while, stay as they are."""
-    weights = list(model.parameters())
-    common: dict[str, Any] = {"lr": settings.learning_rate, "fused": weights[0].device.type == "cpu"}
-    if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(weights, initial_accumulator_value=1.0, **common)
-    if settings.optimizer == "adam":
-        return torch.optim.Adam(weights, **common)
-    return torch.optim.AdamW(weights, weight_decay=settings.weight_decay, **common)
