@@ -496,13 +496,14 @@ class TestFolders:
             [".lock", "embedders/0.safetensors"],
         ],
     )
-    def test_what_a_killed_run_left_before_it_began_is_in_nobodys_way(self, left, tmp_path):
+    @pytest.mark.parametrize("resume", [False, True])
+    def test_what_a_killed_run_left_before_it_began_is_in_nobodys_way(self, left, resume, tmp_path):
         folder = tmp_path / "task"
         folder.mkdir()
         for name in left:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text("half")
-        train(folder, {"good": static_vectors()}, bundle=True, training={"epochs": 1})
+        train(folder, {"good": static_vectors()}, bundle=True, training={"epochs": 1}, resume=resume)
         written = ["embedders", "report.json", "task.json", "task.safetensors", "training.pt"]
         assert sorted(path.name for path in folder.iterdir()) == written
         assert load(folder).predict(["London"])

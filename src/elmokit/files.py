@@ -1,5 +1,6 @@
 """Files and folders that are there whole or not at all, and folders that one process at a time writes in."""
 
+import io
 import json
 import os
 import re
@@ -33,6 +34,42 @@ def writing(path: Path, causes: type[Exception] | tuple[type[Exception], ...] = 
         yield
     except causes as error:
         raise OutputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+class GuardedFile(io.FileIO):
+    """A new file that keeps its first error for `check`: torch hides it, HDF5 crashes when it cannot flush."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "w+b")
+        self.error: OSError | None = None
+
+    def write(self, content: memoryview, /) -> int:  # type: ignore[override]
+        """Write, or pretend to once a write has failed."""
+        try:
+            written = 0
+            while written < len(content) and self.error is None:
+                written += super().write(content[written:])
+        except OSError as error:
+            self.error = error
+        return len(content)
+
+    def readinto(self, content: memoryview, /) -> int:  # type: ignore[override]
+        """Read what was written; what never was is zeros."""
+        count = super().readinto(content) or 0
+        content[count:] = bytes(len(content) - count)
+        return len(content)
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size) if self.error is None else 0
+        except OSError as error:
+            self.error = error
+            return 0
+
+    def check(self) -> None:
+        """Raise what has gone wrong so far."""
+        if self.error is not None:
+            raise self.error
 
 
 @contextmanager
@@ -191,8 +228,9 @@ def write_state(path: Path, state: Mapping[str, Any]) -> None:
     """The state of a run, tensors and plain values, in one move."""
     import torch
 
-    with replacing(path) as partial, writing(path, (OSError, RuntimeError)):
-        torch.save(state, partial)
+    with replacing(path) as partial, writing(path), GuardedFile(partial) as file:
+        torch.save(state, file)
+        file.check()
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from elmokit.config import Tokenization
 from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
-from elmokit.files import LOCK, as_json, check_same_settings, locked, read_json, replace_file
+from elmokit.files import as_json, check_same_settings, contents, locked, read_json, replace_file
 from elmokit.lexicon.index_tables import Tables, filter_rows, import_lancedb
 from elmokit.lexicon.neighbors import NearOccurrence, Neighbor, check_k, is_same, wanted_word, word_neighbors
 from elmokit.lexicon.occurrences import MOST_TYPES, Survey, TypeVectors, near_spellings, unit_vectors
@@ -241,7 +241,7 @@ def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str]:
 
 def _begin(folder: Path, wanted: Manifest) -> Manifest:
     """The manifest of the build to go on with, which must be the same, or of a new one."""
-    if all(file.name == LOCK for file in folder.iterdir()):
+    if not contents(folder):
         write_manifest(folder, wanted)
         return wanted
     if not (folder / MANIFEST).exists():

@@ -79,11 +79,12 @@ def pretrain(
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
     rank, world = _join_processes()
+    new = not folder.exists()
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
-            _check_folder(folder, recipe, resume=resume)
+            begun = _check_folder(folder, recipe, resume=resume, new=new)
             settings = asdict(recipe.corpus) | {"tokenizer": recipe.model.tokenizer, "vocabulary": vocabulary}
-            settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": resume}
+            settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": begun}
             prepare(texts, folder / CORPUS, progress=progress, **settings)
         if world > 1:
             dist.barrier()
@@ -94,7 +95,7 @@ def pretrain(
         if vocabulary is not None and start is None:
             check_frequency_order(corpus)
         trainer = Trainer(new_model(recipe, corpus, start).to(place), recipe, corpus, rank=rank, world=world)
-        if resume:
+        if resume and (folder / STATE).exists():
             trainer.load_state_dict(files.read_state(folder / STATE))
         try:
             return PretrainingRun(folder, recipe, corpus, trainer, progress if rank == 0 else None).finish()
@@ -259,13 +260,15 @@ def _uninterrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
+def _check_folder(folder: Path, recipe: Recipe, *, resume: bool, new: bool) -> bool:
     """Refuse to overwrite a run or anything else, and to go on with other settings or with text prepared otherwise.
 
-    A run that was killed before its first checkpoint leaves its text, its recipe and hidden files: it begins again.
+    A run that was killed before its first checkpoint leaves its text, its recipe and hidden files: it begins again,
+    asked to resume or not. Whether there is more to go on from.
     """
     present = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if resume:
+    begun = bool(present - {CORPUS, RECIPE})
+    if resume and (begun or new):
         before = files.read_json(folder / RECIPE, dict[str, Any], missing="there is no run to go on with here")
         manifest = read_manifest(folder / CORPUS)
         age = (manifest and manifest.age) or ("split" in before.get("corpus", {}) and OLDER)
@@ -274,10 +277,13 @@ def _check_folder(folder: Path, recipe: Recipe, *, resume: bool) -> None:
         was, now = (msgspec.to_builtins(asdict(one)) for one in (make_recipe(before), recipe))
         del was["training"]["epochs"], now["training"]["epochs"]  # a run may be made longer or shorter
         files.check_same_settings(folder, was, now)
+        if not (folder / STATE).exists():
+            raise CheckpointError(f"{folder / STATE}: cannot be read as the state of a run: it is missing")
     elif STATE in present:
         raise OutputError(f"{folder} holds a run already: go on with it by --resume, or choose another folder")
-    elif present - {CORPUS, RECIPE}:
+    elif begun:
         raise OutputError(f"{folder} is not empty: choose another folder")
+    return begun
 
 
 def _join_processes() -> tuple[int, int]:

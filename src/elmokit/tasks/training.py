@@ -145,6 +145,7 @@ def fit(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(training.seed)
         network = Network(task, config, models)
+    options = replace(options, resume=options.resume and not _never_began(folder))
     with locked(folder):
         config = _open_folder(folder, task, config, models, options)
         run = TaskTraining(folder, task, network, items, options, progress)
@@ -172,6 +173,11 @@ def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> 
     if not task.load:
         model.load(folder)
     return Predictor(task, model, config)
+
+
+def _never_began(folder: Path) -> bool:
+    """Whether a run was killed here before its task.json: one that is asked to resume begins."""
+    return folder.is_dir() and not contents(folder) - {OLD_PARTIAL, COPIES}
 
 
 def _check_folder(folder: Path, task: Task, options: FitOptions) -> None:
