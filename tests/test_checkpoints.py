@@ -1,6 +1,7 @@
 """One contract for every format, and how a model is found on disk."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from specimens import OPTIONS_IN_ARCHIVE, SPECIMENS, Specimen, assert_same_weigh
 import elmokit
 from elmokit.checkpoints import FORMATS, WRITABLE, native, read_checkpoint, write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.cli import main
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 
@@ -112,6 +114,73 @@ class TestEveryFormat:
             read_checkpoint(folder / specimen.start)
         assert "surplus' is not expected" in str(caught.value)
         assert not removed or f"'{removed}' is missing" in str(caught.value)
+
+
+class TestNumbersThatAreNone:
+    """NaN and infinity are refused by the name of their tensor, in every format."""
+
+    NAME = "forward_layers.1.bias"
+
+    @pytest.fixture(params=[math.nan, math.inf, -math.inf])
+    def damaged(self, request) -> Checkpoint:
+        checkpoint = random_checkpoint(BYTES)
+        checkpoint.weights[self.NAME][3] = request.param
+        return checkpoint
+
+    @pytest.mark.parametrize("name", ["native", "allenai"])
+    def test_refused_unless_allowed(self, name, damaged, tmp_path):
+        write_checkpoint(damaged, tmp_path / "model", to=name)
+        with pytest.raises(CheckpointError, match=f"model.*: '{self.NAME}' holds 1 numbers of 96 that are NaN"):
+            elmokit.load(tmp_path / "model")
+        elmo = elmokit.load(tmp_path / "model", allow_nonfinite=True)
+        assert not elmo.checkpoint().weights[self.NAME].isfinite().all()
+        elmo.embed(["to be looked at"])
+
+    @pytest.mark.parametrize("name", ["manylangs", "manylangs, tokens", "allennlp"])
+    def test_of_torch(self, name, tmp_path):
+        folder, specimen = tmp_path / "model", SPECIMENS[name]
+        specimen.make(folder)
+        state = torch.load(folder / specimen.weights, weights_only=True)
+        some = next(key for key in state if "linearity.bias" in key or "projection.bias" in key)
+        state[some][0] = math.nan
+        torch.save(state, folder / specimen.weights)
+        with pytest.raises(CheckpointError, match="that are NaN or infinite"):
+            read_checkpoint(folder)
+
+    def test_in_an_archive(self, damaged, tmp_path):
+        write_checkpoint(damaged, tmp_path / "model")
+        shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "model")
+        with pytest.raises(CheckpointError, match=r"packed.zip.*'forward_layers.1.bias' holds"):
+            read_checkpoint(tmp_path / "packed.zip")
+        assert read_checkpoint(tmp_path / "packed.zip", allow_nonfinite=True)
+
+    def test_finite_numbers_whose_sum_is_none(self, tmp_path):
+        checkpoint = random_checkpoint(BYTES)
+        checkpoint.weights[self.NAME][:] = 3e38
+        write_checkpoint(checkpoint, tmp_path / "model")
+        assert read_checkpoint(tmp_path / "model")
+
+    def test_vectors_that_are_none(self, tmp_path):
+        """Of weights that are numbers, but so large that their products are not."""
+        checkpoint = random_checkpoint(BYTES)
+        for weight in checkpoint.weights.values():
+            weight *= 1e30
+        write_checkpoint(checkpoint, tmp_path / "model")
+        elmo = elmokit.load(tmp_path / "model")
+        with pytest.raises(CheckpointError, match="its vectors are not finite: weights are far too large"):
+            elmo.embed(["The bank of the river ."])
+        assert elmokit.load(tmp_path / "model", allow_nonfinite=True).embed(["The bank"])
+
+    def test_on_the_command_line(self, damaged, tmp_path, capsys):
+        write_checkpoint(damaged, tmp_path / "model")
+        (tmp_path / "text.txt").write_text("The bank of the river.")
+        embed = ["embed", str(tmp_path / "text.txt"), "-m", str(tmp_path / "model"), "-o", str(tmp_path / "v.npz")]
+        convert = ["convert", str(tmp_path / "model"), str(tmp_path / "copy")]
+        for command in (["info", str(tmp_path / "model")], convert, embed):
+            with pytest.raises(SystemExit):
+                main(command)
+            assert f"'{self.NAME}' holds 1 numbers of 96 that are NaN or infinite" in capsys.readouterr().err
+            main([*command, "--allow-nonfinite"])
 
 
 class TestEveryFormatWritten:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import SENTENCES, random_elmo
+from safetensors.torch import load_file, save_file
 from test_tasks_contract import CLASSES, ENTITIES, PARTS, QUESTIONS, StopsAfter, tagged
 from torch import nn
 
@@ -539,6 +540,15 @@ class TestFolders:
         (tmp_path / "copy" / "task.json").write_text(json.dumps(values))
         with pytest.raises(CheckpointError, match="'../elsewhere.safetensors' of an embedder is said to be outside"):
             load(tmp_path / "copy")
+
+    def test_weights_that_are_no_numbers(self, bundled, tmp_path):
+        folder = shutil.copytree(bundled[1], tmp_path / "copy")
+        weights = load_file(folder / "task.safetensors")
+        name = next(iter(weights))
+        weights[name].view(-1)[0] = float("nan")
+        save_file(weights, folder / "task.safetensors")
+        with pytest.raises(CheckpointError, match=f"task.safetensors: '{name}' holds 1 numbers of .* NaN or infinite"):
+            load(folder)
 
     @pytest.mark.parametrize(
         ("name", "content", "message"),

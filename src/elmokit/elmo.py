@@ -47,14 +47,15 @@ def load(
     stateful: bool = False,
     batch_tokens: int = 4096,
     token_cache_mb: float = 64,
+    allow_nonfinite: bool = False,
 ) -> "Elmo":
     """Load a model by name ("en", "zh"), or in any supported format from a folder, a file or an address (hf://…)."""
     if not str(source).strip():
         known = 'load("en"), or the path of a folder or file, or hf://owner/name'
         raise ConfigError(f'load("") names no model: write {known}')
     settings: dict[str, Any] = {"precision": precision, "device": device, "stateful": stateful}
-    settings |= {"batch_tokens": batch_tokens, "token_cache_mb": token_cache_mb}
-    return Elmo(read_checkpoint(local_path(source)), **settings)
+    settings |= {"batch_tokens": batch_tokens, "token_cache_mb": token_cache_mb, "allow_nonfinite": allow_nonfinite}
+    return Elmo(read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite), **settings)
 
 
 class Elmo:
@@ -69,8 +70,9 @@ class Elmo:
         stateful: bool = False,
         batch_tokens: int = 4096,
         token_cache_mb: float = 64,
+        allow_nonfinite: bool = False,
     ) -> None:
-        self.stateful, self.batch_tokens = stateful, batch_tokens
+        self.stateful, self.batch_tokens, self.allow_nonfinite = stateful, batch_tokens, allow_nonfinite
         check_at_least(self, 1, "batch_tokens")
         if token_cache_mb < 0:
             raise ConfigError(f"token_cache_mb is {token_cache_mb}: it cannot be negative")
@@ -258,6 +260,7 @@ class Elmo:
             else:
                 run = partial(self._stateful_layers, rows=rows) if self.stateful else self._stateless_layers
                 outputs = choose_layers(run(x, lengths), layers)  # (N, 2P) or (L + 1, N, 2P)
+            self._check_finite(outputs)
         found, ends = outputs.cpu().numpy(), accumulate(lengths)
         return [found[..., end - length + 1 : end - 1, :].copy() for length, end in zip(lengths, ends, strict=True)]
 
@@ -293,7 +296,15 @@ class Elmo:
             return layers
         with torch.inference_mode():
             frozen = self._stateless_layers(self._flat_vectors(batch), lengths)
+            self._check_finite(frozen)
         return frozen.clone()  # a tensor that autograd may keep
+
+    def _check_finite(self, outputs: Tensor) -> None:
+        """Weights may be numbers and yet so large that their products are none."""
+        if not self.allow_nonfinite and not outputs.sum().isfinite() and not outputs.isfinite().all():
+            raise CheckpointError(
+                f"{self.source}: its vectors are not finite: weights are far too large. Is it damaged?"
+            )
 
     def _flat_vectors(self, batch: list[list[str]], *, gradients: bool = False) -> Tensor:
         """The context-free vectors of all tokens end to end, (N, P); every distinct word is computed once."""

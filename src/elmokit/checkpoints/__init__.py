@@ -8,24 +8,29 @@ from safetensors import SafetensorError
 from elmokit.bundled import bundled_names
 from elmokit.checkpoints import allenai, allennlp, bilm_tf, manylangs, native
 from elmokit.checkpoints.archives import is_archive, unpacked
-from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat
+from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat, check_finite
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
 from elmokit.files import replacing_folder, writing
 
 FORMATS: tuple[Format, ...] = (native, manylangs, allennlp, bilm_tf, allenai)
+LOOK = "--allow-nonfinite (allow_nonfinite=True) reads it still"
 WRITABLE: tuple[WritableFormat, ...] = (native, allenai)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """The model in a folder, file or archive, whatever its format."""
+def read_checkpoint(path: Path, *, allow_nonfinite: bool = False) -> Checkpoint:
+    """The model in a folder, file or archive, whatever its format; weights that are not numbers only if allowed."""
     if is_archive(path):
-        return _read_archive(path)
+        return _read_archive(path, allow_nonfinite=allow_nonfinite)
     if not path.exists() and not bilm_tf.recognises(path):
         names = ", ".join(bundled_names())
         raise CheckpointError(f"{path}: no such file or folder, and no model of that name comes with elmokit ({names})")
     for candidate in FORMATS:
         if candidate.recognises(path):
-            return candidate.read(path)
+            checkpoint = candidate.read(path)
+            if not allow_nonfinite:
+                prior = {} if checkpoint.prior is None else {native.PRIOR: checkpoint.prior}
+                check_finite(checkpoint.source, checkpoint.weights | prior, remedy=LOOK)
+            return checkpoint
     known = "; ".join(candidate.LAYOUT for candidate in FORMATS)
     raise CheckpointError(f"{path}: no model was recognised here. What can be read, packed or not: {known}")
 
@@ -46,7 +51,7 @@ def write_checkpoint(
         formats[to].write(checkpoint, partial, half=half)
 
 
-def _read_archive(path: Path) -> Checkpoint:
+def _read_archive(path: Path, *, allow_nonfinite: bool) -> Checkpoint:
     """The only model in an archive, in a folder of any depth."""
     with unpacked(path) as folder:
         inside = [folder, *sorted(part for part in folder.rglob("*") if part.is_dir())]
@@ -56,7 +61,7 @@ def _read_archive(path: Path) -> Checkpoint:
             which = f"more than one model is in it ({names}): unpack it and name one" if found else "no model is in it"
             raise CheckpointError(f"{path}: {which}")
         try:
-            checkpoint = read_checkpoint(found[0])
+            checkpoint = read_checkpoint(found[0], allow_nonfinite=allow_nonfinite)
         except ElmoError as error:
             raise type(error)(str(error).replace(str(folder), str(path))) from None
         return replace(checkpoint, source=checkpoint.source.replace(str(folder), str(path)))

@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,14 @@ class WritableFormat(Format, Protocol):
 
     def write(self, checkpoint: Checkpoint, folder: Path, /, *, half: bool) -> None:
         """Write the model's files into an empty folder."""
+
+
+def check_finite(source: str | Path, weights: Mapping[str, Tensor], *, remedy: str = "train it anew") -> None:
+    """Refuse weights that are not numbers, by name; a sum is the quickest pass that none of them survives."""
+    for name, weight in weights.items():
+        if not weight.sum().isfinite() and (count := int((~weight.isfinite()).sum())):
+            found = f"'{name}' holds {count:,} numbers of {weight.numel():,} that are NaN or infinite"
+            raise CheckpointError(f"{source}: {found}: it is damaged, or its training diverged; {remedy}")
 
 
 def vocabulary_in(folder: Path, config: ModelConfig) -> Vocabulary | None:

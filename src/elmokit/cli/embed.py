@@ -3,11 +3,11 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import MODEL, Source, TextOptions, TokenOptions, model_for
+from elmokit.cli.options import MODEL, AllowNonfinite, Source, TextOptions, TokenOptions, model_for
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
@@ -28,6 +28,7 @@ def embed(
     precision: Literal["fp32", "int8"] = "fp32",
     batch_tokens: int = 4096,
     device: str = "cpu",
+    allow_nonfinite: AllowNonfinite = False,
 ) -> None:
     """Give every token of a text its contextual vector.
 
@@ -63,7 +64,8 @@ def embed(
     from elmokit.vectors import write_vectors
 
     files = open_texts([source, *more], **text.files, repeatable=False)
-    elmo = load(model_for(model, beginning(files)), precision=precision, device=device, batch_tokens=batch_tokens)
+    computing: dict[str, Any] = {"precision": precision, "device": device, "batch_tokens": batch_tokens}
+    elmo = load(model_for(model, beginning(files)), **computing, allow_nonfinite=allow_nonfinite)
     wanted: Layers = int(layers) if layers.isdecimal() else layers  # type: ignore[assignment]
     elmo.embed([], layers=wanted)  # says at once if there are no such layers
     tokenizer = get_tokenizer(tokens.over(elmo.config.tokenizer))

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from elmokit.cli.options import AllowNonfinite
+
 if TYPE_CHECKING:
     from elmokit.config import CharacterConfig, WordConfig
 
 
-def info(model: str, /) -> None:
+def info(model: str, /, *, allow_nonfinite: AllowNonfinite = False) -> None:
     """Describe a model: architecture, parameters, vocabulary, format.
 
     Example: elmokit info MODEL
@@ -23,7 +25,7 @@ def info(model: str, /) -> None:
     from elmokit.hub import local_path
     from elmokit.text.tokenizers import get_tokenizer
 
-    checkpoint = read_checkpoint(local_path(model))
+    checkpoint = read_checkpoint(local_path(model), allow_nonfinite=allow_nonfinite)
     config, vocabulary = checkpoint.config, checkpoint.vocabulary
     projection = f" → {config.projection}" if config.projected else ""
     facts = {
@@ -63,6 +65,7 @@ def convert(
     to: Literal["native", "allenai"] = "native",
     half: Annotated[bool, Parameter(negative="")] = False,
     overwrite: Annotated[bool, Parameter(negative="")] = False,
+    allow_nonfinite: AllowNonfinite = False,
 ) -> None:
     """Write a model in another format.
 
@@ -84,5 +87,6 @@ def convert(
     from elmokit.checkpoints import read_checkpoint, write_checkpoint
     from elmokit.hub import local_path
 
-    write_checkpoint(read_checkpoint(local_path(source)), target, to=to, half=half, overwrite=overwrite)
+    checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
+    write_checkpoint(checkpoint, target, to=to, half=half, overwrite=overwrite)
     print(f"{target}: written in {to} format")

@@ -27,6 +27,9 @@ Bracketed = Annotated[
 ]
 Count = Annotated[int, Parameter(name=["-k", "--count"], help="How many are shown, the best first.")]
 Json = Annotated[bool, Parameter(negative="", help="Print JSON.")]
+AllowNonfinite = Annotated[
+    bool, Parameter(negative="", help="Read a model even if weights are NaN or infinite, to look at it.")
+]
 Seed = Annotated[int, Parameter(help="What is drawn at random is a function of it.")]
 
 

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 import elmokit
 from elmokit.bundled import bundled_path
+from elmokit.checkpoints.checkpoint import check_finite
 from elmokit.config import Tokenization
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError
@@ -153,7 +154,9 @@ class Network(nn.Module):
             hint = "no epoch of its training was finished; go on with --resume"
             raise CheckpointError(f"{folder} has no {WEIGHTS}: {hint}")
         try:
-            self.load_state_dict(load_file(path))
+            weights = load_file(path)
+            check_finite(path, weights)
+            self.load_state_dict(weights)
         except (OSError, SafetensorError) as error:
             raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
         except RuntimeError as error:
