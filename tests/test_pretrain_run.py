@@ -24,7 +24,7 @@ from elmokit.cli import main
 from elmokit.errors import CheckpointError, ConfigError, DataError, ElmoError, OutputError
 from elmokit.pretrain.corpus import read_corpus
 from elmokit.pretrain.evaluation import perplexity, sentences_of
-from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
+from elmokit.pretrain.recipe import TrainSettings, make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import pretrain
 from elmokit.pretrain.trainer import Trainer, new_model
 
@@ -284,11 +284,49 @@ def test_two_processes_do_what_one_does(text, tmp_path):
     np.testing.assert_allclose(losses[0], losses[1], atol=1e-4)
 
 
-def test_a_loss_that_is_not_finite_stops(text, tmp_path):
-    with pytest.raises(ElmoError, match="last checkpoint is good"):
-        pretrain([text], tmp_path / "run", recipe(training__learning_rate=1e30, training__warmup=0))
-    weights = elmokit.load(tmp_path / "run").checkpoint().weights
-    assert all(weight.isfinite().all() for weight in weights.values())
+class TestDiverging:
+    """The error names the step and what to lower; what diverged is never saved over what is good."""
+
+    @pytest.mark.parametrize("rate", [1e30, 1e4])
+    @pytest.mark.parametrize("save_minutes", [0.0, 5.0])
+    def test_the_last_checkpoint_is_good(self, rate, save_minutes, text, tmp_path):
+        training = {"training__learning_rate": rate, "training__warmup": 0, "training__evaluate_steps": 1}
+        settings = recipe(**training, training__save_minutes=save_minutes, training__dropout=0.0)
+        message = r"loss is \S+ at step \d+: lower training.learning_rate \(\S+\) or training.clip .* step \d+ is good"
+        with pytest.raises(ElmoError, match=message):
+            pretrain([text], tmp_path / "run", settings)
+        elmo = elmokit.load(tmp_path / "run")
+        corpus = read_corpus(tmp_path / "run" / "corpus", min_count=1)
+        assert perplexity(elmo, sentences_of(corpus.valid.ids, corpus.words)).average < 1e6
+        assert all(weight.abs().max() < 1e6 for weight in elmo.checkpoint().weights.values())
+        for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines():
+            json.loads(line, parse_constant=pytest.fail)  # NaN and Infinity are no JSON
+
+    def test_a_checkpoint_that_diverged_is_not_called_good(self, text, tmp_path):
+        """As versions that saved without a look have left it."""
+        settings = recipe(training__epochs=0.2)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain([text], tmp_path / "run", settings, progress=StopsAfter(3))
+        state = torch.load(tmp_path / "run" / "training.pt", weights_only=True)
+        for weight in state["weights"].values():
+            weight *= 1e28
+        torch.save(state, tmp_path / "run" / "training.pt")
+        with pytest.raises(ElmoError, match="at step 3: .* so has the checkpoint: begin again"):
+            pretrain([text], tmp_path / "run", settings, resume=True)
+
+    def test_a_perplexity_beyond_all_numbers(self, finished, text):
+        elmo = elmokit.load(finished)
+        elmo.language_model.softmax.load_state_dict(
+            {name: weight * 1e9 for name, weight in elmo.language_model.softmax.state_dict().items()}
+        )
+        assert perplexity(elmo, ["the cat sees the moon ."]).average == math.inf
+
+    @pytest.mark.parametrize("name", ["learning_rate", "gradient_scale", "weight_decay"])
+    def test_settings_that_are_no_numbers(self, name):
+        with pytest.raises(ConfigError, match=f"training.{name} is inf: it must be a number"):
+            TrainSettings(**{name: math.inf})
+        with pytest.raises(ConfigError, match=f"training.{name} is nan"):
+            TrainSettings(**{name: math.nan})
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from elmokit.text.numbering import BOS_ID
 from elmokit.text.vocabulary import BOS, EOS
 
 PIECE = 1000  # tokens that are read at one place of a corpus, of many such
+MOST_NATS = 700.0  # whose exp is still a number; a model that diverged has more
 LEAST_LOG = -40.0  # of a probability that is zero, or nearly
 
 
@@ -47,7 +48,11 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence]) -> Perplexity:
         unknown += sum(token not in (elmo.vocabulary or ()) for token in tokens)
     if not targets:
         raise DataError("there is no text to measure the perplexity of")
-    return Perplexity(math.exp(-forward / targets), math.exp(-backward / targets), targets, unknown)
+    return Perplexity(_exp(-forward / targets), _exp(-backward / targets), targets, unknown)
+
+
+def _exp(nats: float) -> float:
+    return math.exp(nats) if nats < MOST_NATS else math.inf
 
 
 @torch.no_grad()

@@ -90,6 +90,9 @@ class TrainSettings:
         check_at_least(self, 0, *from_zero, prefix="training.")
         if math.inf in (self.epochs, self.head_epochs):
             raise ConfigError("training.epochs or training.head_epochs is inf: training must end")
+        for name in ("learning_rate", "gradient_scale", "weight_decay"):
+            if getattr(self, name) == math.inf:
+                raise ConfigError(f"training.{name} is inf: it must be a number")
         if not 0 < self.decay_share <= 1:
             raise ConfigError(f"training.decay_share is {self.decay_share}: it goes from above 0 to 1")
         if not 0 <= self.dropout < 1:

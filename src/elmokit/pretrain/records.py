@@ -39,11 +39,12 @@ class Records:
 
     def add_measurement(self, result: StepResult, tokens_per_second: float | None, held_out: Perplexity | None) -> None:
         """Note where the run stands, and its perplexity where text was held out."""
-        found = held_out and {name: getattr(held_out, name) for name in ("forward", "backward", "average")}
+        names = ("forward", "backward", "average")
+        found = held_out and {name: _number(getattr(held_out, name)) for name in names}
         line = {
             "step": result.step,
             "tokens": result.tokens,
-            "loss": result.loss if math.isfinite(result.loss) else None,
+            "loss": _number(result.loss),
             "learning_rate": result.learning_rate,
             "tokens_per_second": tokens_per_second,
             "perplexity": found,
@@ -51,7 +52,8 @@ class Records:
         }
         with writing(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        self._draw(result.step, {f"perplexity/{name}": value for name, value in (found or {}).items()})
+        drawn = {f"perplexity/{name}": value for name, value in (found or {}).items() if value is not None}
+        self._draw(result.step, drawn)
 
     def close(self) -> None:
         if self._writer is not None:
@@ -63,6 +65,11 @@ class Records:
             with writing(self.curves):
                 for name, value in values.items():
                     self._writer.add_scalar(name, value, step)
+
+
+def _number(value: float) -> float | None:
+    """None for what JSON has no number for."""
+    return value if math.isfinite(value) else None
 
 
 def _step(line: str) -> Any:

@@ -32,12 +32,12 @@ from elmokit import files
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
-from elmokit.errors import CheckpointError, ConfigError, OutputError
+from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
 from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
 from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
-from elmokit.pretrain.trainer import StepResult, Trainer, new_model
+from elmokit.pretrain.trainer import DivergedError, StepResult, Trainer, new_model
 from elmokit.progress import SILENCE, Progress, duration
 from elmokit.text.corpus import tokenizer_for
 from elmokit.text.documents import Paths, open_texts
@@ -114,11 +114,14 @@ class PretrainingRun:
     trainer: Trainer
     progress: Progress | None
     last_save: float = field(default_factory=time.monotonic)
+    saved: int = 0
+    """The step of the last checkpoint."""
     prior: Tensor | None = None
     about: dict[str, str] = field(default_factory=dict)
 
     def finish(self) -> Perplexity | None:
         """Train to the end, and measure; an interruption leaves a checkpoint."""
+        self.saved = self.trainer.step
         if self.trainer.step == 0:
             self.save()
         if self.progress is None:
@@ -132,6 +135,15 @@ class PretrainingRun:
             return found
 
     def _train(self) -> StepResult:
+        """Train to the end; what diverged is not saved, and the checkpoint before it is told."""
+        try:
+            return self._advance()
+        except DivergedError as error:
+            good = f"the checkpoint of step {self.saved:,} is good"
+            kept = good if self.trainer.step > self.saved else "so has the checkpoint: begin again, in another folder"
+            raise ElmoError(f"{error}; {self.folder}: {kept}") from None
+
+    def _advance(self) -> StepResult:
         trainer = self.trainer
         result = StepResult(trainer.step, trainer.tokens, float("nan"), trainer.learning_rate())
         try:
@@ -180,9 +192,11 @@ class PretrainingRun:
             self.save()
 
     def save(self) -> None:
-        """The training state first, in one piece; then the model that it holds."""
+        """The training state first, in one piece; then the model that it holds. Weights that diverged are not saved."""
+        if self.trainer.step:
+            self.trainer.check()
         state = self.trainer.state_dict()
-        self.last_save = time.monotonic()
+        self.last_save, self.saved = time.monotonic(), self.trainer.step
         if self.progress is None:
             return
         files.replace_file(self.folder / RECIPE, files.as_json(asdict(self.recipe)))
@@ -202,7 +216,7 @@ class PretrainingRun:
         """Held-out perplexity, where there is text for it, reported and written down."""
         found = None
         if self.corpus.valid.tokens:
-            elmo = Elmo(self._checkpoint(), token_cache_mb=16)
+            elmo = Elmo(self._checkpoint(), token_cache_mb=16, allow_nonfinite=True)  # the next step tells
             found = perplexity(elmo, sentences_of(self.corpus.valid.ids, self.corpus.words, tokens=tokens))
         self.records.add_measurement(result, rate, found)
         if self.progress and found:
@@ -232,16 +246,11 @@ class PretrainingRun:
 
     def _seconds_per_step(self) -> float:
         """What a step costs is seen by doing two, of which the first warms up, and taking them back."""
-        trainer = self.trainer
-        streams, state = trainer.streams.state(), trainer.state
-        trainer.accumulate_gradients()
-        start = time.perf_counter()
-        trainer.accumulate_gradients()
-        seconds = time.perf_counter() - start
-        trainer.streams.restore(streams)
-        trainer.state = state
-        trainer.optimizer.zero_grad()
-        return seconds
+        with self.trainer.taken_back():
+            self.trainer.accumulate_gradients()
+            start = time.perf_counter()
+            self.trainer.accumulate_gradients()
+            return time.perf_counter() - start
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Training, step by step: what is read, what is learned from it, and everything needed to go on from there."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +24,12 @@ from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.streams import Direction, Streams
 from elmokit.text.characters import WordIds
 from elmokit.text.words import WordEncoder
+
+HOPELESS = 10  # times the loss of guessing evenly, ln V: no training comes back from there
+
+
+class DivergedError(ElmoError):
+    """Training that can only be begun again from where it was still good, with other settings."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +100,7 @@ class Trainer:
             more_loss, more_targets = self.accumulate_gradients()
             loss, targets = loss + more_loss, targets + more_targets
         loss, targets = self._sum_over_processes(loss, targets)
-        if not math.isfinite(loss):
-            raise ElmoError(
-                f"the loss is {loss} at step {self.step}: the last checkpoint is good; lower training.learning_rate"
-            )
+        self._check_loss(loss / max(1, targets))
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         rate = self.learning_rate()
         for group in self.optimizer.param_groups:
@@ -103,6 +108,30 @@ class Trainer:
         self.optimizer.step()
         self.step += self.settings.accumulate
         return StepResult(self.step, self.tokens, loss / max(1, targets), rate)
+
+    def check(self) -> None:
+        """Raise if what was learned last has spoilt the weights, as the loss of what is read next shows."""
+        with self.taken_back():
+            loss, targets = self._sum_over_processes(*self.accumulate_gradients())
+        self._check_loss(loss / max(1, targets))
+
+    @contextmanager
+    def taken_back(self) -> Iterator[None]:
+        """Nothing remains of what is read within."""
+        streams, state = self.streams.state(), self.state
+        try:
+            yield
+        finally:
+            self.streams.restore(streams)
+            self.state = state
+            self.optimizer.zero_grad()
+
+    def _check_loss(self, loss: float) -> None:
+        softmax = self.model.config.softmax
+        if not loss < HOPELESS * math.log(max(2, softmax.size if softmax else 0)):
+            settings = self.settings
+            remedy = f"lower training.learning_rate ({settings.learning_rate}) or training.clip ({settings.clip})"
+            raise DivergedError(f"training diverged: the loss is {loss:.4g} at step {self.step}: {remedy}")
 
     def accumulate_gradients(self) -> tuple[float, int]:
         """Add the next chunk's gradients to the weights'; its summed loss and the number of its targets."""
