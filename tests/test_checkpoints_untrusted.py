@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import h5py
@@ -224,6 +225,23 @@ class TestUntrustedHdf5:
                 del file[f"CNN/W_cnn_{i}"]
                 file.create_dataset(f"CNN/W_cnn_{i}", (1, width, 10**9, count), dtype="f4", chunks=(1, 1, 1024, 1))
         with pytest.raises(CheckpointError, match="far more than the file can hold"):
+            read_checkpoint(base)
+
+    def test_many_numbers_that_are_not_there(self, base):
+        """None is much by itself; their sum is."""
+        options = json.loads((base / "options.json").read_text())
+        options["lstm"]["n_layers"] = 50
+        (base / "options.json").write_text(json.dumps(options))
+        with h5py.File(base / "weights.hdf5", "a") as file:
+            width, hidden = options["lstm"]["projection_dim"], options["lstm"]["dim"]
+            shapes = {"W_0": (2 * width, 4 * hidden), "B": (4 * hidden,), "W_P_0": (hidden, width)}
+            for direction, layer, (name, shape) in product((0, 1), range(50), shapes.items()):
+                path = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/{name}"
+                if path not in file:
+                    file.create_dataset(path, shape, dtype="f8", chunks=True)
+            for number in range(2000):  # not the model's
+                file.create_dataset(f"more/{number}", (1 << 20,), dtype="f8", chunks=(1 << 20,))
+        with pytest.raises(CheckpointError, match=r"claim [\d,]+ bytes, far more than the file can hold"):
             read_checkpoint(base)
 
     def test_numbers_kept_in_another_file(self, base, tmp_path):

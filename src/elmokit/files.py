@@ -9,13 +9,12 @@ import socket
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from pickle import UnpicklingError
 from threading import get_ident
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
-from elmokit.errors import CheckpointError, ConfigError, OutputError
+from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
 
 try:
     import fcntl
@@ -24,6 +23,7 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 LOCK = ".lock"
+LONGEST_REASON = 300  # characters of what a library says
 _LEFTOVER = re.compile(r"\.(?:(?P<name>.+)\.)?(?P<process>\d+)\.(?:partial|old)(?:\..+)?")  # the names given below
 
 
@@ -34,6 +34,21 @@ def writing(path: Path, causes: type[Exception] | tuple[type[Exception], ...] = 
         yield
     except causes as error:
         raise OutputError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+@contextmanager
+def parsing(path: Path, what: str, *, kind: type[ElmoError] = CheckpointError) -> Iterator[None]:
+    """Say of whatever a parser raises within that the file is not what it should be, in one line.
+
+    What libraries raise on damaged files is nowhere told: KeyError, RuntimeError, AssertionError, struct.error, ….
+    """
+    try:
+        yield
+    except ElmoError:
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        raise kind(f"{path}: cannot be read as {what}: {reason[:LONGEST_REASON]}. Is it complete?") from error
 
 
 class GuardedFile(io.FileIO):
@@ -237,10 +252,8 @@ def read_state(path: Path) -> dict[str, Any]:
     """The state of a run that `write_state` wrote."""
     import torch
 
-    try:
+    with parsing(path, "the state of a run"):
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, UnpicklingError):
-        raise CheckpointError(f"{path}: cannot be read as the state of a run: is it complete?") from None
     if not isinstance(state, dict):
         raise CheckpointError(f"{path}: holds something else than the state of a run")
     return state

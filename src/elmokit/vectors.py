@@ -28,11 +28,11 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import h5py
 import numpy as np
 from numpy.lib import format as npy
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from elmokit.embedder import Vectors
 from elmokit.errors import ConfigError, DataError, MissingExtraError
-from elmokit.files import replacing, writing
+from elmokit.files import parsing, replacing, writing
 from elmokit.hdf5 import NewHdf5
 from elmokit.text.corpus import Context
 
@@ -93,10 +93,8 @@ def check_output(path: Path) -> None:
 def read_vectors(path: Path) -> Iterator[Vectors]:
     """The arrays of a file that `write_vectors` wrote, in order."""
     _, reader = _format(path)
-    try:
+    with parsing(path, "vectors", kind=DataError):
         yield from reader(path)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, SafetensorError) as error:
-        raise DataError(f"{path}: cannot be read as vectors: {error}") from None
 
 
 def _format(path: Path) -> tuple[Callable[[Path], Writer], Callable[[Path], Iterator[Vectors]]]:

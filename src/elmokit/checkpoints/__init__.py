@@ -10,7 +10,7 @@ from elmokit.checkpoints import allenai, allennlp, bilm_tf, manylangs, native
 from elmokit.checkpoints.archives import is_archive, unpacked
 from elmokit.checkpoints.checkpoint import Checkpoint, Format, WritableFormat, check_finite
 from elmokit.errors import CheckpointError, ConfigError, ElmoError
-from elmokit.files import replacing_folder, writing
+from elmokit.files import parsing, replacing_folder, writing
 
 FORMATS: tuple[Format, ...] = (native, manylangs, allennlp, bilm_tf, allenai)
 LOOK = "--allow-nonfinite (allow_nonfinite=True) reads it still"
@@ -26,7 +26,8 @@ def read_checkpoint(path: Path, *, allow_nonfinite: bool = False) -> Checkpoint:
         raise CheckpointError(f"{path}: no such file or folder, and no model of that name comes with elmokit ({names})")
     for candidate in FORMATS:
         if candidate.recognises(path):
-            checkpoint = candidate.read(path)
+            with parsing(path, candidate.LAYOUT):
+                checkpoint = candidate.read(path)
             if not allow_nonfinite:
                 prior = {} if checkpoint.prior is None else {native.PRIOR: checkpoint.prior}
                 check_finite(checkpoint.source, checkpoint.weights | prior, remedy=LOOK)

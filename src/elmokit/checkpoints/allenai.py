@@ -18,7 +18,7 @@ from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, vocabulary_in
 from elmokit.checkpoints.options import OPTIONS, from_config, read_options, to_config
 from elmokit.checkpoints.tables import tensorflow_rows, to_ours, to_theirs
 from elmokit.errors import CheckpointError
-from elmokit.files import as_json
+from elmokit.files import as_json, parsing
 from elmokit.hdf5 import NewHdf5
 from elmokit.text.vocabulary import write_vocabulary
 
@@ -29,7 +29,7 @@ FILES: tuple[str, ...] = (OPTIONS, WEIGHTS, VOCABULARY)
 HDF5_ENDINGS = (".hdf5", ".h5")
 TOKENS, FORWARD = "embedding", "RNN_0"
 ONE_LAYER = re.compile("^(RNN_[01]/RNN)/LSTMCell/")  # where bilm-tf gives it no number
-MOST_COMPRESSION = 1000  # real weights hardly compress; more than this is a file made to exhaust memory
+MOST_COMPRESSION = 100  # real weights hardly compress; more than this is a file made to exhaust memory
 
 
 def recognises(path: Path) -> bool:
@@ -138,18 +138,19 @@ def _holds(path: Path, name: str) -> bool:
     try:
         with h5py.File(path, "r") as file:
             return name in file
-    except OSError:
+    except (OSError, RuntimeError):  # of a damaged file, which whoever reads it will tell
         return False
 
 
 def _datasets(stack: ExitStack, path: Path) -> dict[str, Any]:
     """Everything in a file, which is open as long as the stack is, by its name in a model of several layers."""
     found: dict[str, Any] = {}
-    try:
+    with parsing(path, "HDF5"):
         file = stack.enter_context(h5py.File(path, "r"))
         file.visititems(lambda name, item: found.update({name: item}) if isinstance(item, h5py.Dataset) else None)
-    except (OSError, RuntimeError) as error:  # HDF5 tells of a damaged group by the latter
-        raise _unreadable(path, error) from None
+        claimed = sum(math.prod(data.shape or ()) * data.dtype.itemsize for data in found.values())
+    if claimed > MOST_COMPRESSION * path.stat().st_size:
+        raise CheckpointError(f"{path}: its weights claim {claimed:,} bytes, far more than the file can hold")
     return {ONE_LAYER.sub(r"\1/MultiRNNCell/Cell0/LSTMCell/", name): data for name, data in found.items()}
 
 
@@ -160,13 +161,5 @@ def _read_tensor(name: str, data: Any) -> Tensor:
         raise CheckpointError(f"{path}: '{name}' holds {data.dtype}, expected floating-point numbers")
     if data.external is not None or data.is_virtual:
         raise CheckpointError(f"{path}: '{name}' is kept in another file, which is not followed")
-    if math.prod(data.shape) * data.dtype.itemsize > MOST_COMPRESSION * path.stat().st_size:
-        raise CheckpointError(f"{path}: '{name}' claims {data.shape}, far more than the file can hold")
-    try:
+    with parsing(path, f"HDF5, '{name}'"):
         return torch.from_numpy(data.astype("float32")[()])
-    except OSError as error:
-        raise _unreadable(path, error) from None
-
-
-def _unreadable(path: Path, error: Exception) -> CheckpointError:
-    return CheckpointError(f"{path}: cannot be read as HDF5: {error}. Is it complete?")

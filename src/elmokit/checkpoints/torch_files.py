@@ -1,20 +1,17 @@
 """State dicts as torch saved them, from 0.4 on: read without running any code that they may hold."""
 
-import pickle
 import re
 import warnings
 import zipfile
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from elmokit.errors import CheckpointError
-
-# What torch's restricted reader raises depends on where a file is damaged.
-_PLAIN_ERRORS = (OSError, EOFError, RuntimeError, LookupError, AttributeError, TypeError, ValueError)
-DAMAGED = (*_PLAIN_ERRORS, pickle.UnpicklingError, zipfile.BadZipFile)
+from elmokit.files import parsing
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -40,7 +37,7 @@ def as_float(path: Path, name: str, weight: Tensor) -> Tensor:
 
 
 def _load(path: Path) -> Any:
-    try:
+    with parsing(path, "tensors"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 size = sum(info.file_size for info in archive.infolist())
@@ -48,9 +45,10 @@ def _load(path: Path) -> Any:
                 raise CheckpointError(f"{path}: unpacks to more than its own size, which no file of torch does")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch's own, about how old files name their storages
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except DAMAGED as error:
-        if foreign := re.search(r"GLOBAL (\S+) (was not an allowed|whose module)", str(error)):
-            raise CheckpointError(f"{path}: holds more than tensors ({foreign[1]}), so it is not read") from None
-        reason = str(error).partition("\n")[0]
-        raise CheckpointError(f"{path}: cannot be read as tensors: {reason}. Is it complete?") from None
+            try:
+                return torch.load(path, map_location="cpu", weights_only=True)
+            except UnpicklingError as error:
+                foreign = re.search(r"GLOBAL (\S+) (was not an allowed|whose module)", str(error))
+                reason = str(error).partition("\n")[0]
+                found = f"holds more than tensors ({foreign[1]}), so it is not read" if foreign else reason
+                raise CheckpointError(f"{path}: cannot be read as tensors: {found}. Is it complete?") from None

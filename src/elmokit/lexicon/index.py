@@ -14,13 +14,12 @@ from typing import Literal, NoReturn
 
 import msgspec
 import numpy as np
-from safetensors import SafetensorError
 
 from elmokit.config import Tokenization
 from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
-from elmokit.files import as_json, check_same_settings, contents, locked, read_json, replace_file
+from elmokit.files import as_json, check_same_settings, contents, locked, parsing, read_json, replace_file
 from elmokit.lexicon.index_tables import Tables, filter_rows, import_lancedb
 from elmokit.lexicon.neighbors import NearOccurrence, Neighbor, check_k, is_same, wanted_word, word_neighbors
 from elmokit.lexicon.occurrences import MOST_TYPES, Survey, TypeVectors, near_spellings, unit_vectors
@@ -173,10 +172,8 @@ class Index:
     @property
     def types(self) -> TypeVectors:
         """The mean vectors of the most frequent words."""
-        try:
+        with parsing(self.folder / MEANS, "mean vectors", kind=DataError):
             return TypeVectors.load(self.folder / MEANS)
-        except (OSError, ValueError, KeyError, SafetensorError, msgspec.DecodeError) as error:
-            raise DataError(f"{self.folder / MEANS}: damaged: {error}. Build the index anew") from None
 
     def search(
         self, vector: Vectors, *, k: int = 10, token: str | None = None, document: str | None = None

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from elmokit.config import Tokenization
 from elmokit.errors import ConfigError, DataError
-from elmokit.files import as_json, locked, replacing_folder, writing
+from elmokit.files import as_json, locked, parsing, replacing_folder, writing
 from elmokit.progress import SILENCE, Progress
 from elmokit.text.characters import most_frequent_characters
 from elmokit.text.corpus import tokenizer_for
@@ -168,7 +168,8 @@ def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int =
         found = manifest.age if manifest else "no prepared corpus, or a damaged one"
         raise DataError(f"{folder}: {found}: prepare it again")
     words = read_vocabulary(folder / WORDS).words
-    counts = np.load(folder / COUNTS)
+    with parsing(folder / COUNTS, "counts of words", kind=DataError):
+        counts = np.load(folder / COUNTS)
     if counts.shape != (2, len(words)):
         raise DataError(f"{folder}: {len(words)} words but counts of shape {counts.shape}: prepare the corpus again")
     frequent = FIRST_WORD + int(np.count_nonzero(counts[TRAIN, FIRST_WORD:] >= max(1, min_count)))

@@ -13,7 +13,6 @@ the line are its vector.
 import codecs
 import gzip
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from io import BufferedReader
@@ -29,7 +28,7 @@ from safetensors.numpy import save_file
 
 from elmokit.embedder import Vectors
 from elmokit.errors import ConfigError, DataError
-from elmokit.files import replacing, writing
+from elmokit.files import parsing, replacing, writing
 
 ROWS_PER_BLOCK = 1000
 WIDEST = 1_000_000
@@ -77,11 +76,9 @@ def read_vectors(path: Path) -> Block:
 def read_blocks(path: Path) -> Iterator[Block]:
     """The words of a file in order, at least one, some at a time."""
     reader, block = READERS[_ending(path)], None
-    try:
+    with parsing(path, "vectors", kind=DataError):
         for block in reader(path):
             yield block
-    except (OSError, EOFError, zlib.error, SafetensorError) as error:
-        raise DataError(f"{path}: cannot be read as vectors: {getattr(error, 'strerror', None) or error}") from None
     if block is None:
         raise DataError(f"{path}: there are no vectors in it")
 
