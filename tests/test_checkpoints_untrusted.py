@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import re
 import shutil
 import tarfile
 import zipfile
@@ -55,6 +56,11 @@ class TestEveryArchive:
     def test_bomb(self, archive):
         repack(archive, str, {"vocab.txt": bytes(200 * archive.stat().st_size)})
         with pytest.raises(CheckpointError, match="unpacks to more than 100 times its size"):
+            read_checkpoint(archive)
+
+    def test_countless_empty_files(self, archive):
+        repack(archive, str, {f"{number}": b"" for number in range(1000)})
+        with pytest.raises(CheckpointError, match="holds more than 1,000 files"):
             read_checkpoint(archive)
 
     def test_errors_tell_where_in_the_archive(self, archive):
@@ -260,6 +266,38 @@ class TestUntrustedHdf5:
             file.create_dataset("CNN/b_cnn_0", shape, dtype="i4")
         with pytest.raises(CheckpointError, match="expected floating-point"):
             read_checkpoint(base)
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    """Those of files that are no part of the model do not matter."""
+    path = tmp_path / "model.tar"
+    with tarfile.open(path, "w", encoding="latin-1", errors="strict") as file:
+        file.add(FIXTURES / "manylangs", "zhs.model")
+        file.addfile(tarfile.TarInfo("caf\u00e9.txt"))
+    assert_same_weights(read_checkpoint(path), read_checkpoint(FIXTURES / "manylangs"))
+
+
+def test_half_characters_in_a_config(tmp_path):
+    folder = tmp_path / "model"
+    SPECIMENS["native"].make(folder)
+    for old in ('"bytes"', '"auto"'):
+        content = (folder / "config.json").read_text()
+        (folder / "config.json").write_text(content.replace(old, '"\\ud800"'))
+        with pytest.raises(CheckpointError, match=r"config.json: cannot be read as JSON"):
+            read_checkpoint(folder)
+        (folder / "config.json").write_text(content)
+
+
+@pytest.mark.parametrize("name", ["native", "allenai", "manylangs"])
+def test_words_of_countless_characters(name, tmp_path):
+    """Each word would take so many numbers."""
+    folder = tmp_path / "model"
+    SPECIMENS[name].make(folder)
+    description = folder / SPECIMENS[name].description
+    changed = re.sub(r'("max_characters\w*"): \d+', r"\1: 1000000000", description.read_text())
+    description.write_text(changed)
+    with pytest.raises(CheckpointError, match="max_characters is 1000000000: it must be at most 1000"):
+        read_checkpoint(folder)
 
 
 @pytest.mark.parametrize(("part", "name"), [("lstm", "n_layers"), ("char_cnn", "n_highway")])

@@ -320,3 +320,17 @@ def test_memory_does_not_grow_with_the_input(tmp_path, model_folder):
         peaks.append(int(done.stdout.split()[-1]) / 1024)
         (tmp_path / "v.h5").unlink()
     assert peaks[1] - peaks[0] < 60, peaks
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "gbk"])
+def test_a_terminal_that_lacks_characters(encoding):
+    """What it cannot show stands there by its number."""
+    done = subprocess.run(
+        [sys.executable, "-m", "elmokit", "info", "zh"],
+        env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"vocabulary" in done.stdout
+    assert (b"\\u2192" in done.stdout) == (encoding != "gbk")

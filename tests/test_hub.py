@@ -325,6 +325,8 @@ class TestRefused:
             ("https:///elmo.zip", "not the address of a file"),
             ("https://example.org/elmo.zip#md5=1", "not a checksum"),
             ("https://example.org/elmo.zip#sha256=12", "not a checksum"),
+            ("http://[::1/elmo.zip", "not an address: Invalid IPv6 URL"),
+            ("https://\ud800.org/elmo.zip", "not an address"),
             ("hf://owner", "not a repository's address"),
             ("hf://owner/name/../other", "not a repository's address"),
             ("hf://owner/name@", "not a repository's address"),

@@ -3,7 +3,9 @@
 import gzip
 import json
 import lzma
+import re
 from contextlib import suppress
+from encodings.aliases import aliases
 from itertools import chain
 from pathlib import Path
 
@@ -579,3 +581,13 @@ class TestRealData:
     def test_the_senses_of_wordnet(self, shared_data):
         inventory = read_inventory(shared_data / "wsd" / "wordnet30.senses.tsv.xz")
         assert (len(inventory), sum(map(len, inventory.values()))) == (155_287, 206_941)
+
+
+@pytest.mark.parametrize("encoding", sorted({*aliases.values(), "idna", "punycode", "undefined", "utf-7", "x" * 60}))
+def test_senses_of_any_encoding_are_read_or_refused(encoding, tmp_path):
+    path = tmp_path / "a.xml"
+    path.write_text(SENSES.replace("UTF-8", encoding), encoding="utf-8")
+    try:
+        assert len(list(read_senses(path))) == 2
+    except DataError as error:
+        assert re.match(r".*a.xml, line 1: (not XML|its encoding cannot be read)", str(error))  # noqa: PT017

@@ -35,6 +35,7 @@ Tokenization = TokenizerName | TokenizerConfig
 
 Filters = tuple[tuple[int, int], ...]
 MOST_LAYERS = 100  # more than any model has: a file that says so is broken, or wants to keep a machine busy
+MOST_CHARACTERS = 1000  # of a word, each of which takes so many numbers
 ORIGINAL_FILTERS: Filters = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
@@ -62,6 +63,7 @@ class CharacterConfig:
         check_at_least(self, 1, "dim")
         check_at_least(self, 0, "highways")
         _at_most("highways", self.highways, MOST_LAYERS)
+        _at_most("max_characters", self.max_characters, MOST_CHARACTERS)
         if not self.filters:
             raise ConfigError("characters.filters is empty: at least one (width, count) is needed")
         for width, count in self.filters:

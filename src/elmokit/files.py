@@ -37,7 +37,9 @@ def writing(path: Path, causes: type[Exception] | tuple[type[Exception], ...] = 
 
 
 @contextmanager
-def parsing(path: Path, what: str, *, kind: type[ElmoError] = CheckpointError) -> Iterator[None]:
+def parsing(
+    path: Path, what: str, *, kind: type[ElmoError] = CheckpointError, remedy: str = "Is it complete?"
+) -> Iterator[None]:
     """Say of whatever a parser raises within that the file is not what it should be, in one line.
 
     What libraries raise on damaged files is nowhere told: KeyError, RuntimeError, AssertionError, struct.error, ….
@@ -48,7 +50,7 @@ def parsing(path: Path, what: str, *, kind: type[ElmoError] = CheckpointError) -
         raise
     except Exception as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
-        raise kind(f"{path}: cannot be read as {what}: {reason[:LONGEST_REASON]}. Is it complete?") from error
+        raise kind(f"{path}: cannot be read as {what}: {reason[:LONGEST_REASON]}. {remedy}") from error
 
 
 class GuardedFile(io.FileIO):

@@ -72,6 +72,10 @@ def fetch(source: str | Path, *, largest: int = LARGEST) -> Path:
     """The folder or file at an address, from the cache if it is there; a path is handed back as it is."""
     if not is_address(source):
         return Path(source).expanduser()
+    try:
+        urlsplit(str(source).encode())
+    except ValueError as error:
+        raise ConfigError(f"{str(source)!r}: not an address: {error}") from None
     address, mark, fragment = str(source).partition("#")
     checksum = re.fullmatch("sha256=([0-9a-f]{64})", fragment.lower())
     if mark and not checksum:

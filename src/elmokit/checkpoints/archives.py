@@ -7,7 +7,6 @@ import lzma
 import shutil
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -15,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from elmokit.errors import CheckpointError
+from elmokit.files import parsing
 
 ZIP = ".zip"
 TAR: dict[str, Callable[[Path], Any]] = {
@@ -24,8 +24,8 @@ TAR: dict[str, Callable[[Path], Any]] = {
     ".tar.bz2": bz2.BZ2File,
     ".tar.xz": lzma.LZMAFile,
 }
-DAMAGED = (OSError, EOFError, RuntimeError, zlib.error, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError)
 MOST_COMPRESSION = 100  # weights hardly compress; more than this is an archive made to fill the disk
+MOST_MEMBERS = 1000  # no model has so many files
 APPLE_EXTRAS = "__MACOSX"
 
 
@@ -38,16 +38,17 @@ def is_archive(path: Path) -> bool:
 def unpacked(path: Path) -> Iterator[Path]:
     """A folder with what is in the archive, for as long as it is needed."""
     with TemporaryDirectory(prefix="elmokit-") as name:
-        try:
+        with parsing(path, "an archive"):
             _unpack(path, Path(name))
-        except DAMAGED as error:
-            raise CheckpointError(f"{path}: cannot be unpacked: {error}. Is it complete?") from None
         yield Path(name)
 
 
 def _unpack(path: Path, folder: Path) -> None:
     left = MOST_COMPRESSION * path.stat().st_size
-    for name, size, content in _zip_members(path) if path.suffix == ZIP else _tar_members(path, left):
+    members = _zip_members(path) if path.suffix == ZIP else _tar_members(path, left)
+    for number, (name, size, content) in enumerate(members):
+        if number == MOST_MEMBERS:
+            raise CheckpointError(f"{path}: holds more than {MOST_MEMBERS:,} files, so it is not unpacked")
         left -= size
         _check_left(path, left)
         inner = PurePosixPath(name.replace("\\", "/"))

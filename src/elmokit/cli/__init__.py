@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -46,6 +47,8 @@ class _Lines(logging.Handler):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit code 2 and one sentence for a mistake, 130 after Ctrl-C."""
+    if isinstance(sys.stdout, TextIOWrapper):  # what a terminal lacks is shown by its number
+        sys.stdout.reconfigure(errors="backslashreplace")
     logger, lines = logging.getLogger("elmokit"), _Lines()
     logger.setLevel(logging.INFO)
     logger.addHandler(lines)

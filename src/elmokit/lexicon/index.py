@@ -172,7 +172,7 @@ class Index:
     @property
     def types(self) -> TypeVectors:
         """The mean vectors of the most frequent words."""
-        with parsing(self.folder / MEANS, "mean vectors", kind=DataError):
+        with parsing(self.folder / MEANS, "mean vectors", kind=DataError, remedy="Build the index anew"):
             return TypeVectors.load(self.folder / MEANS)
 
     def search(
