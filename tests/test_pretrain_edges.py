@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import random
 import re
@@ -609,6 +610,49 @@ class TestBadInput:
             state.unlink()
         with pytest.raises(CheckpointError, match=r"training.pt: cannot be read as the state of a run"):
             pretrain([text], tmp_path / "run", settings, resume=True)
+
+    @pytest.mark.parametrize(
+        ("damage", "message"),
+        [
+            (lambda state, name: state["weights"].update({name: torch.zeros(1)}), "'{name}' is 1, expected"),
+            (lambda state, name: state["weights"].pop(name), "'{name}' is missing"),
+            (lambda state, name: state["weights"].update(more=torch.zeros(1)), "'more' is not expected"),
+            (lambda state, name: state["weights"][name].fill_(math.nan), "'{name}' holds .* NaN or infinite"),
+            (lambda state, name: state.update(h=torch.zeros(1)), "cannot be read as the state of this run: too many"),
+            (lambda state, name: state.update(c=state["c"][:, :, :1]), "streams has another shape"),
+            (lambda state, name: state["h"].fill_(math.inf), "'h' holds .* NaN or infinite"),
+            (lambda state, name: state.update(step="x"), "cannot be read as the state of this run"),
+            (lambda state, name: state.pop("step"), "cannot be read as the state of this run"),
+            (lambda state, name: state.update(streams={}), "cannot be read as the state of this run"),
+            (lambda state, name: state.update(optimizer={}), "cannot be read as the state of this run"),
+            (
+                lambda state, name: state["optimizer"]["state"][0].update(exp_avg=torch.zeros(2)),
+                r"the optimiser's exp_avg is \(2,\) for a weight of",
+            ),
+            (
+                lambda state, name: state["optimizer"]["state"][0]["exp_avg"].fill_(math.nan),
+                "the optimiser's exp_avg holds numbers that are NaN",
+            ),
+        ],
+    )
+    def test_a_state_that_does_not_fit(self, damage, message, finished, text, tmp_path, capsys):
+        folder = shutil.copytree(finished, tmp_path / "run")
+        state = torch.load(folder / "training.pt", weights_only=True)
+        name = next(name for name, weight in state["weights"].items() if weight.ndim == 2)
+        damage(state, name)
+        torch.save(state, folder / "training.pt")
+        before = contents(folder)
+        found = self.fails(capsys, text, "-o", folder, "--resume", "-s", "training.epochs=0.3")
+        assert re.search(rf"training.pt\b.*{message.format(name=name)}", found)
+        assert contents(folder) == before
+
+    def test_measurements_that_are_not_utf8(self, finished, text, tmp_path):
+        folder = shutil.copytree(finished, tmp_path / "run")
+        before = (folder / "metrics.jsonl").read_bytes()
+        (folder / "metrics.jsonl").write_bytes(before + b'\xff\xfe{"step": 3')
+        main(["pretrain", str(text), "-o", str(folder), *SMALL, "-s", "training.epochs=0.3", "--resume"])
+        assert (folder / "metrics.jsonl").read_bytes() == before  # and a finished run adds nothing
+        same_weights(finished, folder)
 
     @pytest.mark.parametrize(
         ("setting", "message"),

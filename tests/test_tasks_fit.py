@@ -528,6 +528,24 @@ class TestFolders:
         ours, theirs = ((tmp_path / name / "task.safetensors").read_bytes() for name in ("task", "whole"))
         assert ours == theirs
 
+    @pytest.mark.parametrize("damage", ["network", "optimizer", "epochs", "shape", "nan", "cut"])
+    def test_a_damaged_state_is_refused(self, damage, tmp_path):
+        train(tmp_path / "task", training={"epochs": 1})
+        path = tmp_path / "task" / "training.pt"
+        state = torch.load(path, weights_only=True)
+        name = next(name for name, weight in state["network"].items() if weight.ndim)
+        if damage in state:
+            del state[damage]
+        elif damage == "shape":
+            state["network"][name] = torch.zeros(1)
+        elif damage == "nan":
+            state["network"][name].view(-1)[0] = float("nan")
+        torch.save(state, path)
+        if damage == "cut":
+            path.write_bytes(path.read_bytes()[:-200])
+        with pytest.raises(CheckpointError, match=r"training.pt: (cannot be read as the state of|.* holds 1 numbers)"):
+            train(tmp_path / "task", training={"epochs": 2}, resume=True)
+
     def test_a_folder_is_one_run_at_a_time(self, tmp_path):
         with locked(tmp_path / "task"), pytest.raises(OutputError, match=r"task is in use by process \d+ on "):
             train(tmp_path / "task")

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
+from torch.optim import Optimizer
 
 from elmokit.config import ModelConfig
 from elmokit.errors import CheckpointError
@@ -66,6 +67,17 @@ def check_finite(source: str | Path, weights: Mapping[str, Tensor], *, remedy: s
         if not weight.sum().isfinite() and (count := int((~weight.isfinite()).sum())):
             found = f"'{name}' holds {count:,} numbers of {weight.numel():,} that are NaN or infinite"
             raise CheckpointError(f"{source}: {found}: it is damaged, or its training diverged; {remedy}")
+
+
+def load_optimizer(optimizer: Optimizer, state: dict[str, Any]) -> None:
+    """Go on with an optimiser's state; a ValueError tells of one that does not fit, for torch does not look."""
+    optimizer.load_state_dict(state)
+    for weight, kept in optimizer.state.items():
+        for name, part in kept.items():
+            if part.numel() != 1 and part.shape != weight.shape:
+                raise ValueError(f"the optimiser's {name} is {tuple(part.shape)} for a weight of {tuple(weight.shape)}")
+            if not part.sum().isfinite():
+                raise ValueError(f"the optimiser's {name} holds numbers that are NaN or infinite")
 
 
 def vocabulary_in(folder: Path, config: ModelConfig) -> Vocabulary | None:

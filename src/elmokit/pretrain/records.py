@@ -20,9 +20,13 @@ class Records:
 
     def __init__(self, folder: Path, *, step: int) -> None:
         self.path, self.curves, self.step = folder / METRICS, folder / CURVES, step
+        self.concluded: int | None = None  # the step of the measurement that ended the run, if it ended
         if self.path.exists():
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-            replace_file(self.path, "".join(f"{line}\n" for line in lines if _step(line) <= step).encode())
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+            kept = [line for line in lines if _step(line) <= step]
+            replace_file(self.path, "".join(f"{line}\n" for line in kept).encode())
+            last = json.loads(kept[-1]) if kept else {}
+            self.concluded = last.get("step") if last.get("tokens_per_second") is None else None
         self._writer: Any = None
         if find_spec("tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
@@ -38,7 +42,9 @@ class Records:
         self.step = result.step
 
     def add_measurement(self, result: StepResult, tokens_per_second: float | None, held_out: Perplexity | None) -> None:
-        """Note where the run stands, and its perplexity where text was held out."""
+        """Note where the run stands, and its perplexity where text was held out; its last measurement but once."""
+        if tokens_per_second is None and result.step == self.concluded:
+            return
         names = ("forward", "backward", "average")
         found = held_out and {name: _number(getattr(held_out, name)) for name in names}
         line = {

@@ -96,7 +96,8 @@ def pretrain(
             check_frequency_order(corpus)
         trainer = Trainer(new_model(recipe, corpus, start).to(place), recipe, corpus, rank=rank, world=world)
         if resume and (folder / STATE).exists():
-            trainer.load_state_dict(files.read_state(folder / STATE))
+            with files.parsing(folder / STATE, "the state of this run"):
+                trainer.load_state_dict(files.read_state(folder / STATE), folder / STATE)
         try:
             return PretrainingRun(folder, recipe, corpus, trainer, progress if rank == 0 else None).finish()
         finally:

@@ -1,9 +1,11 @@
 """Training, step by step: what is read, what is learned from it, and everything needed to go on from there."""
 
 import math
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.checkpoints.checkpoint import Checkpoint, check_finite, load_optimizer
+from elmokit.checkpoints.tables import check_shapes
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError, ElmoError
 from elmokit.model.bilm import State
@@ -205,15 +208,23 @@ class Trainer:
         dist.all_gather(parts, part.contiguous())
         return torch.cat(parts, dim=2)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], path: Path) -> None:
+        """Go on from a state that was read from the path; one that does not fit is refused."""
+        found, weights = state["weights"], self.model.weights()
+        shapes = ({name: tuple(weight.shape) for name, weight in these.items()} for these in (found, weights))
+        check_shapes(path, *shapes, described_by="the recipe")
+        check_finite(path, found)
         with torch.no_grad():
-            for name, weight in self.model.weights().items():
-                weight.copy_(state["weights"][name])
-        self.optimizer.load_state_dict(state["optimizer"])
+            for name, weight in weights.items():
+                weight.copy_(found[name])
+        load_optimizer(self.optimizer, state["optimizer"])
         own = slice(self.rank * self.state.h.shape[2], (self.rank + 1) * self.state.h.shape[2])
-        self.state = State(*(state[part][:, :, own].clone().to(self.state.h.device) for part in "hc"))
+        parts = [state[part][:, :, own].clone().to(self.state.h.device) for part in "hc"]
+        if [part.shape for part in parts] != [part.shape for part in self.state]:
+            raise ValueError("the state of its streams has another shape")
+        check_finite(path, dict(zip("hc", parts, strict=True)))
         self.streams.restore(state["streams"])
-        self.step = state["step"]
+        self.state, self.step = State(*parts), operator.index(state["step"])
 
 
 def _generator(*seed: int) -> torch.Generator:

@@ -15,9 +15,10 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
+from elmokit.checkpoints.checkpoint import check_finite, load_optimizer
 from elmokit.embedder import Embedder
 from elmokit.errors import ElmoError, MissingExtraError
-from elmokit.files import as_json, check_same_settings, read_json, read_state, replace_file, write_state
+from elmokit.files import as_json, check_same_settings, parsing, read_json, read_state, replace_file, write_state
 from elmokit.model.threads import keep_freed_memory
 from elmokit.progress import Progress
 from elmokit.tasks.inputs import MixReport, open_cache
@@ -209,11 +210,14 @@ class TaskTraining:
         """Go on after the last epoch that was saved; there may be none."""
         if not (self.folder / STATE).exists():
             return
-        state = read_state(self.folder / STATE)
-        check_same_settings(self.folder, {name: state.get(name) for name in self._identity}, self._identity)
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.epochs = msgspec.convert(state["epochs"], list[EpochReport])
+        path = self.folder / STATE
+        state = read_state(path)
+        with parsing(path, "the state of this run"):
+            check_same_settings(self.folder, {name: state.get(name) for name in self._identity}, self._identity)
+            check_finite(path, state["network"])
+            self.network.load_state_dict(state["network"])
+            load_optimizer(self.optimizer, state["optimizer"])
+            self.epochs = msgspec.convert(state["epochs"], list[EpochReport])
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
