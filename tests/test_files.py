@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -46,6 +47,34 @@ class TestFiles:
         assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
         assert (tmp_path / "a.txt").read_bytes() == b"first"
 
+    def test_a_place_that_cannot_be_written_is_told(self, tmp_path):
+        """And not that nothing could be removed there."""
+        (tmp_path / "file").touch()
+        with pytest.raises(OutputError, match="a.txt: cannot be written: Not a directory"):
+            replace_file(tmp_path / "file" / "a.txt", b"first")
+
+    def test_a_read_only_file_system(self, tmp_path):
+        mounted = ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(tmp_path)]
+        if os.name != "posix" or os.getuid() or subprocess.run(mounted, capture_output=True, check=False).returncode:
+            pytest.skip("needs root and mount")
+        try:
+            with pytest.raises(OutputError, match="a.txt: cannot be written: Read-only file system$"):
+                replace_file(tmp_path / "a.txt", b"first")
+            with pytest.raises(OutputError, match="cannot be written: Read-only file system$"):
+                written(tmp_path / "model", "first")
+            with pytest.raises(OutputError, match="cannot be written: Read-only file system$"), locked(tmp_path):
+                pass
+        finally:
+            subprocess.run(["umount", str(tmp_path)], check=True)
+
+    def test_what_killed_processes_left_of_the_same_file_goes(self, tmp_path, dead):
+        for name in (f".7.{dead}.partial.a.txt", f".7.{dead}.partial.a.txt.flat", f".7.{dead}.partial.b.txt"):
+            (tmp_path / name).touch()
+        (tmp_path / f".7.{os.getppid()}.partial.a.txt").touch()
+        replace_file(tmp_path / "a.txt", b"first")
+        left = {f".7.{dead}.partial.b.txt", f".7.{os.getppid()}.partial.a.txt", "a.txt"}
+        assert {file.name for file in tmp_path.iterdir()} == left
+
     def test_a_state_that_is_none(self, tmp_path):
         replace_file(tmp_path / "training.pt", b"no state")
         with pytest.raises(CheckpointError, match="cannot be read as the state of a run"):
@@ -77,6 +106,24 @@ class TestFolders:
         written(tmp_path / "model", "second")
         (tmp_path / f".model.{dead}.old").mkdir()
         written(tmp_path / "model", "third", overwrite=True)
+        assert [file.name for file in tmp_path.iterdir()] == ["model"]
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere two moves are needed")
+    def test_overwriting_leaves_no_moment_without_a_folder(self, tmp_path):
+        written(tmp_path / "model", "first")
+        missing, done = [], threading.Event()
+
+        def watch():
+            while not done.is_set():
+                missing.extend([] if (tmp_path / "model" / "a.txt").exists() else ["missing"])
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        for number in range(100):
+            written(tmp_path / "model", str(number), overwrite=True)
+        done.set()
+        watcher.join()
+        assert not missing
         assert [file.name for file in tmp_path.iterdir()] == ["model"]
 
     def test_what_a_running_process_writes_is_left_alone(self, tmp_path):

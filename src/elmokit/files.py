@@ -1,5 +1,6 @@
 """Files and folders that are there whole or not at all, and folders that one process at a time writes in."""
 
+import ctypes
 import io
 import json
 import os
@@ -40,10 +41,7 @@ def writing(path: Path, causes: type[Exception] | tuple[type[Exception], ...] = 
 def parsing(
     path: Path, what: str, *, kind: type[ElmoError] = CheckpointError, remedy: str = "Is it complete?"
 ) -> Iterator[None]:
-    """Say of whatever a parser raises within that the file is not what it should be, in one line.
-
-    What libraries raise on damaged files is nowhere told: KeyError, RuntimeError, AssertionError, struct.error, ….
-    """
+    """Say in one line, whatever a parser raises within, that the file is not what it should be: they raise anything."""
     try:
         yield
     except ElmoError:
@@ -91,9 +89,13 @@ class GuardedFile(io.FileIO):
 
 @contextmanager
 def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A temporary file beside the path, with its ending, that takes its name when all went well."""
+    """A temporary file beside the path, with its ending, that takes its name when all went well.
+
+    Those that killed processes have left of the same path go.
+    """
     if path.is_dir():
         raise OutputError(f"{path} is a folder: name a file in it")
+    _remove_leftovers(path.parent, ".", f".partial.{path.name}")
     partial = path.with_name(f".{get_ident()}.{os.getpid()}.partial.{path.name}")
     try:
         with writing(path):
@@ -105,7 +107,8 @@ def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
                 partial.replace(path)
                 _sync(path.parent)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # whatever kept it from being written is told already
+            partial.unlink()
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -131,12 +134,8 @@ def replacing_folder(path: Path, *, files: Collection[str], overwrite: bool = Fa
         with writing(path):
             for file in (*partial.rglob("*"), partial):
                 _sync(file)
-            old = partial.with_suffix(".old")
-            if path.exists():
-                path.rename(old)
-            partial.rename(path)
+            _take_place(partial, path)
             _sync(path.parent)
-            shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -196,9 +195,9 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
-            if made:
-                with suppress(OSError):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+                if made:
                     folder.rmdir()
 
 
@@ -231,9 +230,9 @@ def read_description(path: Path, kind: type[T], *, what: str) -> T:
 
 def check_same_settings(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with a run whose settings, plain JSON values, are not what they were."""
-    was, given = _flat(before), _flat(now)
+    was, given, shown = _flat(before), _flat(now), json.JSONEncoder(ensure_ascii=False).encode
     changed = [
-        f"{name} was {_shown(was.get(name))} and is {_shown(given.get(name))}"
+        f"{name} was {shown(was.get(name))} and is {shown(given.get(name))}"
         for name in was | given
         if was.get(name) != given.get(name)
     ]
@@ -272,16 +271,38 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _remove_leftovers(folder: Path, beginning: str) -> None:
-    """Remove what processes that were killed have left in a folder under names that begin so.
+def _take_place(folder: Path, path: Path) -> None:
+    """Put a folder where another may be, which goes: both change places in one step, where the system can."""
+    if path.exists() and _exchanged(folder, path):
+        return
+    old = folder.with_suffix(".old")
+    if path.exists():
+        path.rename(old)
+    folder.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
+    return rename is not None and rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def _remove_leftovers(folder: Path, beginning: str, part: str = "") -> None:
+    """Remove what processes that were killed have left in a folder under names that begin so, and hold the part.
 
     A folder that was to be replaced, and whose successor had not yet taken its name, gets it back.
     """
-    for file in list(folder.iterdir()) if folder.is_dir() else ():
-        match = _LEFTOVER.fullmatch(file.name)
-        if not match or not file.name.startswith(beginning) or _is_running_elsewhere(int(match["process"])):
-            continue
-        if file.suffix == ".old" and not (first := folder / (match["name"] or "")).exists():
+    with suppress(OSError):  # a folder that is none, or may only be read: whoever writes there tells
+        for file in list(folder.iterdir()):
+            if file.name.startswith(beginning) and part in file.name:
+                _remove_leftover(file)
+
+
+def _remove_leftover(file: Path) -> None:
+    match = _LEFTOVER.fullmatch(file.name)
+    if match and not _is_running_elsewhere(int(match["process"])):
+        if file.suffix == ".old" and not (first := file.with_name(match["name"] or file.name)).exists():
             file.rename(first)
         else:
             shutil.rmtree(file, ignore_errors=True) if file.is_dir() else file.unlink(missing_ok=True)
@@ -324,7 +345,3 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in values.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -188,7 +188,7 @@ class NpzWriter(FlatWriter):
     """Streams into a file of its own and packs it when its length is known."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.flat = path, path.with_suffix(".flat")
+        self.path, self.flat = path, path.with_name(f"{path.name}.flat")
         super().__init__(self.flat)
 
     def finish(self) -> None:
