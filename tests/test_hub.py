@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import build_opener
+from urllib.request import Request
 
 import numpy as np
 import pytest
@@ -344,9 +345,50 @@ class TestRefused:
 
         server.files["/x.bin"] = CONTENT
         server.tricks["/moved.bin"] = elsewhere
-        assert hub.fetch(f"{server.url}/moved.bin").read_bytes() == CONTENT
-        with pytest.raises(ConfigError, match="anybody may change it"):
-            list(hub._blocks(build_opener(hub._Redirects(plain=False)), f"{server.url}/moved.bin"))
+        assert hub.fetch(f"{server.url}/moved.bin").read_bytes() == CONTENT  # from this machine to itself
+
+    @pytest.mark.parametrize(("origin", "target"), [("127.0.0.1", "example.org"), ("example.org", "127.0.0.1")])
+    def test_directions_from_here_to_elsewhere_and_back(self, origin, target):
+        directions = hub._Redirects(vouched=False)
+        scheme = "http" if origin == "127.0.0.1" else "https"
+        with pytest.raises(ConfigError, match=f"http://{target}/x.bin: not fetched, for anybody may change it"):
+            directions.redirect_request(
+                Request(f"{scheme}://{origin}/x.bin"), None, 302, "", {}, f"http://{target}/x.bin"
+            )
+
+    def test_a_kept_file_is_checked_if_a_checksum_is_asked_for(self, server):
+        server.files["/x.bin"] = CONTENT
+        path = hub.fetch(f"{server.url}/x.bin#sha256={sha256(CONTENT)}")
+        path.write_bytes(CONTENT[::-1])  # as long, and another
+        assert hub.fetch(f"{server.url}/x.bin").read_bytes() == CONTENT[::-1]
+        assert hub.fetch(f"{server.url}/x.bin#sha256={sha256(CONTENT)}").read_bytes() == CONTENT
+
+    def test_a_server_that_feeds_drop_by_drop(self, server, cache, monkeypatch):
+        def drip(handler, content):
+            handler.send_response(200)
+            handler.send_header("Content-Length", "1000000")
+            handler.end_headers()
+            while not server.closed:
+                handler.wfile.write(b"x")
+                time.sleep(0.05)
+
+        monkeypatch.setattr(hub, "SECONDS_OF_GRACE", 0.5)
+        server.tricks["/slow.bin"] = drip
+        start = time.monotonic()
+        with pytest.raises(CheckpointError, match=r"slow.bin: given up: \d+ bytes in \d+ seconds would never end"):
+            hub.fetch(f"{server.url}/slow.bin")
+        assert time.monotonic() - start < 5
+        assert files_in(cache) == []
+
+    def test_messages_are_one_line(self, server):
+        def strange(handler, content):
+            handler.wfile.write(b"HTTP/1.1 500 a\tb" + b"\x0b" + b"c\r\n\r\n")
+            handler.close_connection = True
+
+        server.tricks["/strange.bin"] = strange
+        with pytest.raises(CheckpointError) as caught:
+            hub.fetch(f"{server.url}/strange.bin")
+        assert str(caught.value).endswith("the server answered 500 a b c")
 
     def test_a_cache_that_is_no_folder(self, server, cache):
         cache.write_text("in the way")

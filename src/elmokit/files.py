@@ -24,6 +24,7 @@ except ImportError:  # Windows
 
 T = TypeVar("T")
 LOCK = ".lock"
+_OURS: set[Path] = set()  # what this process is writing; others of its number were another process's
 LONGEST_REASON = 300  # characters of what a library says
 _LEFTOVER = re.compile(r"\.(?:(?P<name>.+)\.)?(?P<process>\d+)\.(?:partial|old)(?:\..+)?")  # the names given below
 
@@ -97,6 +98,7 @@ def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
         raise OutputError(f"{path} is a folder: name a file in it")
     _remove_leftovers(path.parent, ".", f".partial.{path.name}")
     partial = path.with_name(f".{get_ident()}.{os.getpid()}.partial.{path.name}")
+    _OURS.add(partial.absolute())
     try:
         with writing(path):
             partial.touch()
@@ -107,6 +109,7 @@ def replacing(path: Path, *, keep: bool = True) -> Iterator[Path]:
                 partial.replace(path)
                 _sync(path.parent)
     finally:
+        _OURS.discard(partial.absolute())
         with suppress(OSError):  # whatever kept it from being written is told already
             partial.unlink()
 
@@ -301,7 +304,7 @@ def _remove_leftovers(folder: Path, beginning: str, part: str = "") -> None:
 
 def _remove_leftover(file: Path) -> None:
     match = _LEFTOVER.fullmatch(file.name)
-    if match and not _is_running_elsewhere(int(match["process"])):
+    if match and file.absolute() not in _OURS and not _is_running_elsewhere(int(match["process"])):
         if file.suffix == ".old" and not (first := file.with_name(match["name"] or file.name)).exists():
             file.rename(first)
         else:

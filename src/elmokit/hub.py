@@ -25,7 +25,7 @@ import msgspec
 
 from elmokit.bundled import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
-from elmokit.files import replace_file, replacing, writing
+from elmokit.files import LONGEST_REASON, replace_file, replacing, writing
 
 Block = tuple[int, bytes, int | None]
 """A part of a file as it arrives: where it begins, its content, the size of the whole if the server told it."""
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 LARGEST = 16 * 2**30  # bytes; more than any model has
 ATTEMPTS = 5  # how often a connection may break
 SECONDS_OF_SILENCE = 60.0
+SLOWEST = 8192  # bytes a second; a server that sends less, after a while of grace, wants to keep us waiting
+SECONDS_OF_GRACE = 60.0
 SECONDS_BETWEEN_REPORTS = 5.0
 BLOCK = 1 << 20
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
@@ -92,15 +94,14 @@ def cache_folder() -> Path:
 
 
 def _from_web(url: str, sha256: str | None, largest: int) -> Path:
-    plain = sha256 is not None or urlsplit(url).hostname in THIS_MACHINE
-    _check_transport(url, plain=plain)
+    _check_transport(url, plain=sha256 is not None or _is_here(url))
     path = _place(url)
     record = path.with_name(f".{path.name}.json")
     if not _is_kept(path, record, sha256):
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial, writing(path), partial.open("w+b") as file:
-            blocks = _blocks(build_opener(_Redirects(plain=plain)), url)
+            blocks = _blocks(build_opener(_Redirects(vouched=sha256 is not None)), url)
             for start, content, _ in _watched(url, blocks, largest):
                 file.seek(start)
                 file.truncate()
@@ -109,6 +110,10 @@ def _from_web(url: str, sha256: str | None, largest: int) -> Path:
             record.unlink(missing_ok=True)
         replace_file(record, msgspec.json.encode(Record(url, found, path.stat().st_size)))
     return path
+
+
+def _is_here(url: str) -> bool:
+    return urlsplit(url).hostname in THIS_MACHINE
 
 
 def _check_transport(url: str, *, plain: bool) -> None:
@@ -133,17 +138,25 @@ def _is_kept(path: Path, record: Path, sha256: str | None) -> bool:
         known, size = msgspec.json.decode(record.read_bytes(), type=Record), path.stat().st_size
     except (OSError, msgspec.MsgspecError):
         return False
-    return known.size == size and sha256 in (None, known.sha256)
+    if known.size != size or sha256 not in (None, known.sha256):
+        return False
+    if sha256 is None:
+        return True
+    with path.open("rb") as file:  # whoever asks for a checksum wants it to be that of the file as it is now
+        return hashlib.file_digest(file, "sha256").hexdigest() == sha256
 
 
 class _Redirects(HTTPRedirectHandler):
-    """Follows a server's directions, but to no address that would have been refused itself."""
+    """Follows a server's directions to an unencrypted address only if a checksum vouches for what is there.
 
-    def __init__(self, *, plain: bool) -> None:
-        self.plain = plain
+    This machine may direct to itself; to other hosts, and others to it, needs a checksum too.
+    """
+
+    def __init__(self, *, vouched: bool) -> None:
+        self.vouched = vouched
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
-        _check_transport(newurl, plain=self.plain)
+        _check_transport(newurl, plain=self.vouched or (_is_here(req.full_url) and _is_here(newurl)))
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -160,18 +173,22 @@ def _blocks(opener: OpenerDirector, url: str) -> Iterator[Block]:
                 # What tells that the rest belongs to the same file as the beginning.
                 version = tag if tag and not tag.startswith("W/") else response.headers["Last-Modified"]
                 total = done + int(length) if length else None
-                while content := response.read(BLOCK):
+                while content := response.read1(BLOCK):  # what has arrived, be it a single byte
                     yield done, content, total
                     done += len(content)
             if total is None or done == total:
                 return
         except HTTPError as error:
-            raise CheckpointError(f"{url}: the server answered {error.code} {error.reason}") from None
+            raise CheckpointError(f"{url}: the server answered {error.code} {_one_line(error.reason)}") from None
         except (OSError, HTTPException, ValueError) as error:
             if not done:
-                reason = getattr(error, "reason", None) or error
+                reason = _one_line(getattr(error, "reason", None) or error)
                 raise CheckpointError(f"{url}: cannot be fetched: {reason}. Is there a network?") from None
     raise CheckpointError(f"{url}: the connection broke {ATTEMPTS} times, the last time at byte {done:,}")
+
+
+def _one_line(reason: object) -> str:
+    return " ".join(str(reason).split())[:LONGEST_REASON]
 
 
 def _check_size(address: str, size: int, largest: int) -> None:
@@ -188,6 +205,8 @@ def _watched(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]
         _check_size(url, max(total or 0, end), largest)
         yield start, content, total
         now, done = time.monotonic(), end / 2**20
+        if now - begin > SECONDS_OF_GRACE + end / SLOWEST:
+            raise CheckpointError(f"{url}: given up: {end:,} bytes in {now - begin:.0f} seconds would never end")
         if now - last >= SECONDS_BETWEEN_REPORTS or end == total:
             last, whole = now, f" of {total / 2**20:,.1f}" if total else ""
             logger.info("%.1f%s MB, %.1f MB/s", done, whole, done / max(now - begin, 1e-6))
@@ -245,7 +264,7 @@ def _snapshot(address: str, name: str, revision: str | None, inside: str | None,
     except errors.LocalEntryNotFoundError:
         raise CheckpointError(f"{address}: cannot be fetched, and nothing of it is kept. Is there a network?") from None
     except (OSError, ValueError, errors.HTTPError) as error:
-        raise CheckpointError(f"{address}: cannot be fetched: {' '.join(str(error).split())}") from None
+        raise CheckpointError(f"{address}: cannot be fetched: {_one_line(error)}") from None
 
 
 def _answers(hub: Any, address: str, name: str, wanted: dict[str, Any], largest: int) -> bool:
