@@ -1,6 +1,8 @@
 """One contract for every file of vectors."""
 
 import json
+import tracemalloc
+from itertools import islice
 
 import h5py
 import numpy as np
@@ -183,3 +185,20 @@ def test_a_long_token_takes_no_more_than_itself(tmp_path):
     for ending in (".npz", ".safetensors"):
         write_vectors(tmp_path / f"long{ending}", embedded(words))
         assert (tmp_path / f"long{ending}").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("ending", [".h5", ".npz", ".safetensors"])
+def test_memory_does_not_grow_with_the_text(ending, tmp_path):
+    """Twenty megabytes of it, and two vectors a sentence."""
+
+    def sentences():
+        for number in range(5000):
+            context = Context(f"{number} " + "word " * 800, [Token("word", 0, 4)] * 2, "book")
+            yield Embedded(context, np.zeros((2, 4), np.float32))
+
+    write_vectors(tmp_path / f"first{ending}", islice(sentences(), 10))  # what is imported and kept
+    tracemalloc.start()
+    write_vectors(tmp_path / f"vectors{ending}", sentences())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4e6

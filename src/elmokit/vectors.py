@@ -13,7 +13,6 @@ make each as wide as the longest. A line feed within is a blank.
 For all layers the arrays of .h5 are (layers, tokens, width), and `vectors` of the others (tokens, layers, width).
 """
 
-import io
 import json
 import struct
 import zipfile
@@ -108,19 +107,20 @@ class Hdf5Writer:
 
     def __init__(self, path: Path) -> None:
         self.hdf5 = NewHdf5(path)
-        self.index = io.StringIO()
+        self.index = TemporaryFile(dir=path.parent)  # noqa: SIM115
 
     def write(self, number: int, sentence: Embedded) -> None:
         self.hdf5.file.create_dataset(str(number), data=sentence.vectors)
-        self.index.write(f'{", " if number else ""}{json.dumps(sentence.context.text)}: "{number}"')
+        self.index.write(f'{", " if number else "{"}{json.dumps(sentence.context.text)}: "{number}"'.encode())
         self.hdf5.check()
 
     def finish(self) -> None:
         """Write the index; of a sentence that occurs twice, JSON readers keep the last, as AllenNLP did."""
-        index = self.hdf5.file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype("utf-8"))
-        index[0] = "{" + self.index.getvalue() + "}"
+        self.index.write(b"}" if self.index.tell() else b"{}")
+        self.hdf5.write_text("sentence_to_index", self.index)
 
     def close(self) -> None:
+        self.index.close()
         self.hdf5.close()
 
 
