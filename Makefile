@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test check demo bench wheel clean
+.PHONY: install test check demo torture bench wheel clean
 
 install: $(STAMP)
 	$(BIN)/elmokit info en
@@ -26,6 +26,11 @@ check: $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/elmokit demo
+
+# Damaged files, kills, full disks and the like, for MINUTES; as root it mounts small disks of its own.
+MINUTES ?= 10
+torture: $(STAMP)
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture --minutes $(MINUTES)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/inference.py

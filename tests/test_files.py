@@ -151,6 +151,13 @@ class TestLock:
         assert not (tmp_path / "run").exists()
 
 
+def test_a_message_is_one_line():
+    """Whatever a file is called."""
+    assert str(
+        OutputError("a\nb\u2028\ud800\x1b[31m 今天\u3000: no")
+    ) == r"a\nb\u2028\ud800\x1b[31m 今天\u3000: no".replace(r"\u3000", "\u3000")
+
+
 def test_settings_that_changed_are_named(tmp_path):
     before, now = {"training": {"batch": 8, "seed": 0}}, {"training": {"batch": 16, "seed": 0}}
     with pytest.raises(ConfigError, match=r"training\.batch was 8 and is 16$"):

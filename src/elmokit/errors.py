@@ -1,8 +1,18 @@
 """What can go wrong, in the user's terms."""
 
+import unicodedata
+
+NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")  # control characters, halves of characters, ends of lines
+
 
 class ElmoError(Exception):
     """The base of every error that elmokit raises on purpose: its message is one sentence meant for the user."""
+
+    def __str__(self) -> str:
+        """The message in one line, whatever the names of files in it hold."""
+        return "".join(
+            ascii(letter)[1:-1] if unicodedata.category(letter) in NOT_SHOWN else letter for letter in super().__str__()
+        )
 
 
 class ConfigError(ElmoError):

@@ -1,0 +1,196 @@
+"""Long commands in fresh interpreters: killed at random moments, two at once, on disks that are full or read-only."""
+
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from conftest import BYTES, random_checkpoint
+
+from elmokit.checkpoints import read_checkpoint, write_checkpoint
+from elmokit.lexicon.index import open_index
+from elmokit.vectors import read_vectors
+from torture.outcomes import CLEAR, RIGHT, Outcomes, ended, leftovers, start
+
+WORDS = "the a small old cat dog bird river moon house sees likes follows remembers and never again 小猫 月亮".split()
+MOST_KILLS = 5
+RECIPE = ("--recipe", "tiny", "--workers", "1", "-s", "model.hidden=16", "-s", "model.projection=8")
+QUICK = ("-s", "training.batch=8", "-s", "training.epochs=0.6", "-s", "training.save_minutes=0.002")
+
+
+@cache
+def home() -> Path:
+    """A text, labels for its words, and a small model."""
+    folder, pick = Path(mkdtemp(prefix="elmokit-torture-")), random.Random(0)
+    sentences = [pick.choices(WORDS, k=pick.randint(3, 9)) for _ in range(800)]
+    (folder / "text.txt").write_text("".join(" ".join(words) + " .\n" for words in sentences), encoding="utf-8")
+    lines = ("".join(f"{word} {'X' if len(word) > 3 else 'O'}\n" for word in words) for words in sentences[:200])
+    (folder / "labels.conll").write_text("\n".join(lines), encoding="utf-8")
+    write_checkpoint(random_checkpoint(BYTES), folder / "model", to="allenai")
+    return folder
+
+
+class Command(NamedTuple):
+    """What is run to make something at a path, and when two results are the same."""
+
+    arguments: Callable[[Path], list[str | Path]]
+    target: str
+    same: Callable[[Path, Path], bool]
+    resume: tuple[str, ...] = ()
+
+    def begin(self, folder: Path, *, again: bool = False) -> "subprocess.Popen[str]":
+        """Run it, or go on where it left something."""
+        target = folder / self.target
+        resume = self.resume if again and target.exists() else ()
+        return start(*self.arguments(target), *resume)
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    weights = read_checkpoint(other).weights
+    return all(torch.equal(weight, weights[name]) for name, weight in read_checkpoint(one).weights.items())
+
+
+def same_vectors(one: Path, other: Path) -> bool:
+    return all(np.array_equal(*pair) for pair in zip(read_vectors(one), read_vectors(other), strict=True))
+
+
+def same_index(one: Path, other: Path) -> bool:
+    first, second = open_index(one), open_index(other)
+    return first.manifest.rows == second.manifest.rows and np.array_equal(first.types.vectors, second.types.vectors)
+
+
+def same_file(name: str) -> Callable[[Path, Path], bool]:
+    return lambda one, other: (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def labels() -> list[str | Path]:
+    return ["--train", home() / "labels.conll", "--dev", home() / "labels.conll", "--epochs", "3"]
+
+
+COMMANDS = {
+    "pretrain": Command(
+        lambda target: ["pretrain", home() / "text.txt", "-o", target, *RECIPE, *QUICK],
+        "run",
+        same_weights,
+        ("--resume",),
+    ),
+    "task train": Command(
+        lambda target: ["task", "train", "tagging", *labels(), "-m", home() / "model", "-o", target],
+        "task",
+        same_file("task.safetensors"),
+        ("--resume",),
+    ),
+    "index build": Command(
+        lambda target: ["index", "build", home() / "text.txt", "-m", home() / "model", "-o", target], "i", same_index
+    ),
+    **{
+        f"embed {ending}": Command(
+            lambda target: ["embed", home() / "text.txt", "-m", home() / "model", "-o", target],
+            f"v{ending}",
+            same_vectors,
+        )
+        for ending in (".h5", ".npz", ".safetensors", ".parquet")
+    },
+    "convert": Command(
+        lambda target: ["convert", home() / "model", target, "--overwrite"], "model", same_file("model.safetensors")
+    ),
+}
+
+
+@cache
+def whole(name: str) -> tuple[Path, float]:
+    """What a command makes when nothing happens to it, and how many seconds it takes."""
+    folder, begin = home() / "whole" / name.replace(" ", "-"), time.monotonic()
+    folder.mkdir(parents=True)
+    if (found := ended(COMMANDS[name].begin(folder))) != RIGHT:
+        raise RuntimeError(f"{name}: {found}")
+    return folder / COMMANDS[name].target, time.monotonic() - begin
+
+
+def compared(name: str, folder: Path, found: str) -> str:
+    """What a command has come to: its result must be that of a command to which nothing happened, and nothing else."""
+    if found != RIGHT:
+        return f"{name}: {found}"
+    if not COMMANDS[name].same(whole(name)[0], folder / COMMANDS[name].target):
+        return f"{name}: another result"
+    return leftovers(folder) or RIGHT
+
+
+def kill(name: str, pick: Random, folder: Path) -> Outcomes:
+    """Kill a command several times at any moment, let it go on to the end, and compare."""
+    seconds, kills = whole(name)[1], 0
+    for number in range(pick.randint(1, MOST_KILLS)):
+        process = COMMANDS[name].begin(folder, again=number > 0)
+        try:
+            process.wait(timeout=pick.uniform(0, 1.2 * seconds))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            kills += 1
+        if process.wait() == 2:  # the last one must not refuse what a kill has left
+            return Outcomes([f"{name}: after {kills} kills: {ended(process)}"])
+        process.communicate()
+        if process.returncode == 0:
+            break
+    done = process.returncode == 0
+    last = RIGHT if done else ended(COMMANDS[name].begin(folder, again=True))
+    return Outcomes({compared(name, folder, last): max(1, kills)})
+
+
+def kill_any(pick: Random, folder: Path) -> Outcomes:
+    """One of the commands."""
+    return kill(pick.choice(sorted(COMMANDS)), pick, folder)
+
+
+def two_writers(pick: Random, folder: Path) -> Outcomes:
+    """The same command twice at once: one does the work, the other does it too or says why not."""
+    name = pick.choice(sorted(COMMANDS))
+    first = COMMANDS[name].begin(folder)
+    time.sleep(pick.uniform(0, whole(name)[1]))
+    found = [ended(COMMANDS[name].begin(folder)), ended(first)]
+    if wrong := [one for one in found if one not in (RIGHT, CLEAR)]:
+        return Outcomes([f"{name}: {wrong[0]}"])
+    return Outcomes([compared(name, folder, RIGHT if RIGHT in found else "both refused")])
+
+
+@contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[Path]:
+    """A disk of its own of that size; only root may make one."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def full_disk(pick: Random, folder: Path) -> Outcomes:
+    """A command on a disk that is too small or read-only says so; with room enough it comes to the right end."""
+    name = pick.choice(sorted(COMMANDS))
+    target = whole(name)[0]
+    files = [target] if target.is_file() else [file for file in target.rglob("*") if file.is_file()]
+    needed = sum(file.stat().st_size for file in files) // 1024
+    with small_disk(folder / "disk", 4 + pick.randrange(2 * needed)) as disk:
+        read_only = pick.random() < 0.2
+        if read_only:
+            subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        first = ended(COMMANDS[name].begin(disk))
+        if first == RIGHT and not read_only:
+            return Outcomes([compared(name, disk, RIGHT)])
+        if first != CLEAR:
+            return Outcomes([f"{name} on a {'read-only' if read_only else 'full'} disk: {first}"])
+        subprocess.run(["mount", "-o", "remount,rw,size=200m", disk], check=True)
+        return Outcomes([compared(name, disk, ended(COMMANDS[name].begin(disk, again=True)))])
+
+
+def forget() -> None:
+    """Remove what was made for all attempts."""
+    shutil.rmtree(home(), ignore_errors=True)
