@@ -153,9 +153,7 @@ class TestLock:
 
 def test_a_message_is_one_line():
     """Whatever a file is called."""
-    assert str(
-        OutputError("a\nb\u2028\ud800\x1b[31m 今天\u3000: no")
-    ) == r"a\nb\u2028\ud800\x1b[31m 今天\u3000: no".replace(r"\u3000", "\u3000")
+    assert str(OutputError("a\nb\u2028\ud800\x1b[31m 今天")) == r"a\nb\u2028\ud800\x1b[31m 今天"
 
 
 def test_settings_that_changed_are_named(tmp_path):

@@ -48,4 +48,5 @@ def test_two_writers(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root may mount a disk")
 def test_full_disks(tmp_path):
-    assert all_good(full_disk(Random(0), tmp_path))
+    """One on which embed wrote HDF5, said that the disk was full, and crashed as it ended."""
+    assert all_good(full_disk(Random("full and read-only disks 7 5"), tmp_path))

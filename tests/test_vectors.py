@@ -1,6 +1,8 @@
 """One contract for every file of vectors."""
 
 import json
+import subprocess
+import sys
 import tracemalloc
 from itertools import islice
 
@@ -202,3 +204,32 @@ def test_memory_does_not_grow_with_the_text(ending, tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4e6
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from elmokit.errors import OutputError
+from elmokit.text.corpus import Context
+from elmokit.vectors import Embedded, write_vectors
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+sentences = (Embedded(Context(f"{n} " + "word " * 200, [], ""), np.zeros((0, 4), np.float32)) for n in range(100))
+try:
+    write_vectors(Path(sys.argv[1]), sentences)
+except OutputError as error:
+    kept = error  # and with it all that the functions on the way held
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 10, 2000, 30_000, 60_000])
+@pytest.mark.parametrize("ending", [".h5", ".npz", ".safetensors"])
+def test_a_full_disk_is_told_and_leaves_nothing(ending, room, tmp_path):
+    """And HDF5 does not crash as the process ends, as it does if it cannot write what it still holds."""
+    path = tmp_path / f"v{ending}"
+    done = subprocess.run([sys.executable, "-c", FULL, path, str(room)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{path}: cannot be written: File too large\n"
+    assert not list(tmp_path.iterdir())

@@ -106,8 +106,8 @@ class Hdf5Writer:
     """AllenNLP's layout."""
 
     def __init__(self, path: Path) -> None:
-        self.hdf5 = NewHdf5(path)
         self.index = TemporaryFile(dir=path.parent)  # noqa: SIM115
+        self.hdf5 = NewHdf5(path)
 
     def write(self, number: int, sentence: Embedded) -> None:
         self.hdf5.file.create_dataset(str(number), data=sentence.vectors)
@@ -120,8 +120,10 @@ class Hdf5Writer:
         self.hdf5.write_text("sentence_to_index", self.index)
 
     def close(self) -> None:
-        self.index.close()
-        self.hdf5.close()
+        try:
+            self.index.close()
+        finally:  # HDF5 crashes at the very end of a process that leaves it open
+            self.hdf5.close()
 
 
 class FlatWriter:

@@ -12,9 +12,9 @@ from tempfile import mkdtemp
 
 import torch
 
-from torture.commands import forget, full_disk, kill_any, two_writers
+from torture.commands import full_disk, kill_any, two_writers
 from torture.mutants import any_mutant
-from torture.outcomes import CLEAR, RIGHT, Attempt, Outcomes
+from torture.outcomes import CLEAR, RIGHT, Attempt, Outcomes, workshop
 from torture.strangers import server_tricks, wild_text
 
 CAMPAIGNS: dict[str, tuple[Attempt, float]] = {  # and its share of the time
@@ -29,7 +29,7 @@ CAMPAIGNS: dict[str, tuple[Attempt, float]] = {  # and its share of the time
 
 def attempt(name: str, seed: int, number: int) -> Outcomes:
     """One attempt, the same for the same numbers but for the moments of kills."""
-    folder = Path(mkdtemp(prefix="elmokit-torture-"))
+    folder = Path(mkdtemp(dir=workshop()))
     try:
         return CAMPAIGNS[name][0](Random(f"{name} {seed} {number}"), folder)
     finally:
@@ -73,13 +73,10 @@ def main() -> None:
     torch.set_num_threads(1)
     names = options.only or [name for name in CAMPAIGNS if os.getuid() == 0 or name != "full and read-only disks"]
     print(f"seed {options.seed}", flush=True)
-    try:
-        if options.number is not None:
-            print(attempt(names[0], options.seed, options.number))
-            return
-        found = run(names, minutes=options.minutes, seed=options.seed)
-    finally:
-        forget()
+    if options.number is not None:
+        print(attempt(names[0], options.seed, options.number))
+        return
+    found = run(names, minutes=options.minutes, seed=options.seed)
     print(table(found))
     sys.exit(any(kind not in (RIGHT, CLEAR) for outcomes in found.values() for kind in outcomes))
 

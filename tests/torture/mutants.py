@@ -20,7 +20,7 @@ from elmokit.files import read_state, write_state
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.files import write_vectors as write_static
 from elmokit.vectors import read_vectors, write_vectors
-from torture.outcomes import Attempt, Outcomes, isolated
+from torture.outcomes import Attempt, Outcomes, isolated, workshop
 
 SENTENCES = [["The", "bank", "of", "the", "river"], ["今天", "天气", "很", "好"]]
 MUTANTS_A_PROCESS = 50
@@ -53,7 +53,7 @@ def mutated(content: bytes, pick: Random) -> bytes:
 @cache
 def home(name: str, make: Callable[[Path], object]) -> Path:
     """A whole specimen, made once."""
-    folder = Path(mkdtemp(prefix="elmokit-torture-")) / "whole"
+    folder = Path(mkdtemp(dir=workshop())) / "whole"
     make(folder)
     return folder
 

@@ -1,7 +1,9 @@
 """What an attempt comes to, and processes in which nothing that happens can harm the campaign."""
 
+import atexit
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,8 +11,10 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 from typing import NoReturn
 
 from elmokit.errors import ElmoError
@@ -24,6 +28,15 @@ Outcomes = Counter[str]
 """How often an attempt came to RIGHT, to CLEAR, or else to what went wrong; it may try several times."""
 Attempt = Callable[[Random, Path], Outcomes]
 """Everything that it does follows from the random numbers; the folder is empty, and goes afterwards."""
+
+
+@cache
+def workshop() -> Path:
+    """Where all that is made for the campaigns lies; it goes with the process."""
+    folder = Path(mkdtemp(prefix="elmokit-torture-"))
+    owner = os.getpid()  # a process that was forked has the same things to do at its end
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+    return folder
 
 
 def judged(work: Callable[[], str | None]) -> str:
