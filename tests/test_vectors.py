@@ -206,6 +206,20 @@ def test_memory_does_not_grow_with_the_text(ending, tmp_path):
     assert peak < 4e6
 
 
+@pytest.mark.parametrize("claimed", ["999999999", "1", "-1"])
+def test_a_parquet_file_that_claims_other_sentences(claimed, tmp_path):
+    """Gigabytes of empty ones, or fewer than it has rows of."""
+    import pyarrow.parquet as parquet
+
+    write_vectors(tmp_path / "v.parquet", embedded(SENTENCES[:2]))
+    table = parquet.read_table(tmp_path / "v.parquet")
+    with parquet.ParquetWriter(tmp_path / "v.parquet", table.schema) as file:
+        file.write_table(table)
+        file.add_key_value_metadata({"sentences": claimed})
+    with pytest.raises(DataError, match=r"v.parquet: cannot be read as vectors: it claims [-\d,]+ sentences"):
+        list(read_vectors(tmp_path / "v.parquet"))
+
+
 FULL = """
 import resource, sys
 from pathlib import Path

@@ -40,6 +40,7 @@ ROWS_A_GROUP = 8192
 BLOCK = 1 << 20
 LINE_FEED = "\n"
 COLUMNS = {"lengths": "<i4", "starts": "<i4", "ends": "<i4", "tokens": "|u1", "texts": "|u1", "documents": "|u1"}
+MOST_SENTENCES = 1000  # for each byte of a parquet file, where an empty one takes no room; more was never written
 SENTENCES = "sentences"  # key of the sentence count in a parquet file's metadata
 
 
@@ -292,7 +293,10 @@ def _read_parquet(path: Path) -> Iterator[Vectors]:
     file = import_pyarrow()[1].ParquetFile(path)
     sentences = int(file.metadata.metadata[SENTENCES.encode()])
     table = file.read(columns=[name for name in file.schema_arrow.names if name not in ("document", "token", "text")])
-    lengths = np.bincount(table["sentence"].to_numpy(), minlength=sentences)
+    numbers = table["sentence"].to_numpy()
+    if sentences > MOST_SENTENCES * path.stat().st_size or numbers.max(initial=-1) >= sentences:
+        raise ValueError(f"it claims {sentences:,} sentences, and has rows of sentence {numbers.max(initial=-1):,}")
+    lengths = np.bincount(numbers, minlength=sentences)
     names = [name for name in table.column_names if name == "vector" or name.startswith("layer_")]
     columns = [table[name].combine_chunks() for name in names]
     layers = [column.flatten().to_numpy().reshape(len(column), column.type.list_size) for column in columns]
