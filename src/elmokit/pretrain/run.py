@@ -30,12 +30,13 @@ from elmokit import files
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
+from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
 from elmokit.pretrain.evaluation import Perplexity, perplexity, sentences_of
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
-from elmokit.pretrain.trainer import StepResult, Trainer, new_model
+from elmokit.pretrain.trainer import StepResult, Trainer, check_word_vectors, new_model, start_words
 from elmokit.progress import SILENCE, Progress, duration
 from elmokit.text.documents import Paths
 from elmokit.text.vocabulary import Vocabulary
@@ -57,6 +58,7 @@ def pretrain(
     vocabulary: Vocabulary | None = None,
     start: Checkpoint | None = None,
     new_words: int = 0,
+    word_vectors: Embedder | None = None,
     resume: bool = False,
     workers: int | None = None,
     device: str = "cpu",
@@ -65,12 +67,17 @@ def pretrain(
     """Train a model on text to the end of its recipe; its perplexity on all held-out text, where there is any.
 
     The recipe is a name, a .toml file, plain values or a Recipe. Training begins from random weights, or from those of
-    `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder.
+    `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder. The table of
+    words may start from other `word_vectors`; training.freeze says whether they learn.
     """
     folder, recipe = Path(folder), make_recipe(recipe)
     # Of several graphics cards each of a machine's processes takes its own.
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
+    if word_vectors is not None:
+        check_word_vectors(recipe.model, word_vectors)
+    if new_words and recipe.model.words and recipe.training.freeze != "none":
+        raise ConfigError("new words need a row in the table of words that learns: leave out training.freeze")
     rank, world = _join_processes()
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
@@ -86,7 +93,12 @@ def pretrain(
         )
         if vocabulary is not None and start is None:
             check_frequency_order(corpus)
-        trainer = Trainer(new_model(recipe, corpus, start).to(place), recipe, corpus, rank=rank, world=world)
+        model = new_model(recipe, corpus, start)
+        if word_vectors is not None and not resume:
+            words = corpus.vocabulary.words
+            found = start_words(model, words, word_vectors, seed=recipe.training.seed)
+            progress.message(f"word vectors: {found:,} of the {len(words):,} words of the vocabulary have one")
+        trainer = Trainer(model.to(place), recipe, corpus, rank=rank, world=world)
         if resume:
             trainer.load_state_dict(files.read_state(folder / STATE))
         try:
