@@ -56,6 +56,33 @@ class Vectors:
         return load(folder, embedders=[embedder for _, embedder in self.load()] or None)
 
 
+@FLAT
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where a table has its texts and labels."""
+
+    text_column: Annotated[list[str] | None, Parameter(negative="")] = None
+    """The column or field of the texts, by its name or its number from 1; twice for pairs. Found by itself unless
+    given."""
+    label_column: str | None = None
+    """The column or field of the labels, likewise."""
+
+    def settings(self) -> dict[str, Any]:
+        """The task's settings of the same meaning, which count from 0."""
+        texts = self.text_column or []
+        if len(texts) > 2:
+            raise ConfigError(f"--text-column is given {len(texts)} times: a task reads one text, or a pair")
+        given = zip(("first", "second") if len(texts) == 2 else ("text",), texts, strict=False)
+        label = {} if self.label_column is None else {"label": _column(self.label_column)}
+        return {name: _column(column) for name, column in given} | label
+
+
+def _column(given: str) -> str | int:
+    if given == "0":
+        raise ConfigError("column 0: columns count from 1")
+    return int(given) - 1 if given.isdecimal() else given
+
+
 def _share(_type: Any, tokens: Sequence[Any]) -> float:
     text = tokens[0].value
     try:
@@ -106,6 +133,7 @@ def train(
     dev: Path,
     output: Annotated[Path, Parameter(alias="-o")],
     vectors: Vectors = Vectors(),
+    columns: Columns = Columns(),
     set_: Annotated[list[str] | None, Parameter(name=["--set", "-s"])] = None,
     inputs: Annotated[_Inputs, FLAT] = _Inputs(),  # noqa: B008
     training: Annotated[_Training, FLAT] = _Training(),  # noqa: B008
@@ -134,7 +162,11 @@ def train(
     from elmokit.tasks.loop import write_plots
 
     options = {key: value for key, value in vars(run).items() if value is not None and value is not False}
-    options |= {**inputs.given, **training.given, "settings": set_values({}, set_, example="hidden=300")}
+    options |= {
+        **inputs.given,
+        **training.given,
+        "settings": set_values(columns.settings(), set_, example="hidden=300"),
+    }
     try:
         with watched(str(train)) as progress:
             embedders = vectors.load()
@@ -153,7 +185,9 @@ def train(
 
 
 @task.command
-def evaluate(folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), json: Flag = False) -> None:
+def evaluate(
+    folder: Folder, data: Data, /, *, columns: Columns = Columns(), vectors: Vectors = Vectors(), json: Flag = False
+) -> None:
     """Measure a trained task on labelled data.
 
     Example: elmokit task evaluate ner test.conll
@@ -164,7 +198,7 @@ def evaluate(folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), jso
         Print JSON.
     """
     predictor = vectors.load_task(folder)
-    scores = predictor.evaluate(predictor.read(data))
+    scores = predictor.evaluate(predictor.read(data, columns.settings()))
     width = max(map(len, scores))
     table = "\n".join(f"{name:<{width}}  {score:.4f}" for name, score in scores.items())
     print(json_format.dumps(scores) if json else table)

@@ -66,9 +66,10 @@ class Predictor:
             yield from self.model.predict(chunk)
             size = min(2 * size, CHUNK)
 
-    def read(self, path: str | Path) -> list[Any]:
-        """The labelled examples of a file."""
-        return list(self.task.read(Path(path), self.settings))
+    def read(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> list[Any]:
+        """The labelled examples of a file, read as in training but for these settings."""
+        chosen = self.task.settings_from({**msgspec.to_builtins(self.settings), **(settings or {})})
+        return list(self.task.read(Path(path), chosen))
 
     def evaluate(self, examples: Iterable[Any]) -> Scores:
         """How good the answers to labelled examples are."""
