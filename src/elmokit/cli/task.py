@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from elmokit.embedder import Embedder
     from elmokit.tasks import Predictor
 
-FLAT = Parameter(name="*")
+FLAT = Parameter(name="*", negative_iterable=())
 Folder = Annotated[Path, Parameter(name="DIR", help="The folder of the trained task.")]
 Data = Annotated[Path, Parameter(name="FILE", help="The labelled data.")]
 Flag = Annotated[bool, Parameter(negative="")]

@@ -32,8 +32,11 @@ ORIGIN = ("place", "path", "lines")  # an example's fields that say where it cam
 class InputSettings:
     """What a task's model sees of the embedders' layers."""
 
-    mix: Literal["learned", "last", "average", "apart"] = "learned"
-    """How layers become one: by learned weights, the last one alone, their average, or all side by side."""
+    mix: Literal["learned", "last", "average", "static", "apart"] = "learned"
+    """How layers become one: by learned weights, the last one alone, their average, or all side by side; or static
+    vectors, layer 0 if there are none, plus the other layers by learned weights."""
+    mix_weights: tuple[float, ...] | None = None
+    """Fixed weights of the layers, in place of learned ones; for the static mix of those from 1 on."""
     output_mix: bool = False
     """Put a second mix beside what the task's encoder gives."""
     mix_penalty: float = 0.001
@@ -54,6 +57,8 @@ class InputSettings:
             raise ConfigError(f"input_dropout is {self.input_dropout}: it goes from 0 to below 1")
         if self.output_mix and self.mix == "apart":
             raise ConfigError("output_mix is a second mix: where layers stand apart, mix 'apart', there is none")
+        if self.mix_weights is not None and self.mix not in ("learned", "static"):
+            raise ConfigError(f"mix_weights are the layers' weights: the mix {self.mix!r} has its own")
         _check_from(self, 0, "mix_penalty", "unfreeze_epochs")
         _check_from(self, ABOVE_ZERO, "tuned_rate", "lower_rate")
 
