@@ -36,7 +36,7 @@ from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepar
 from elmokit.pretrain.evaluation import Perplexity, perplexity, sentences_of
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
-from elmokit.pretrain.trainer import StepResult, Trainer, check_word_vectors, new_model, start_words
+from elmokit.pretrain.trainer import StepResult, Trainer, new_model, start_words
 from elmokit.progress import SILENCE, Progress, duration
 from elmokit.text.documents import Paths
 from elmokit.text.vocabulary import Vocabulary
@@ -74,10 +74,7 @@ def pretrain(
     # Of several graphics cards each of a machine's processes takes its own.
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
-    if word_vectors is not None:
-        check_word_vectors(recipe.model, word_vectors)
-    if new_words and recipe.model.words and recipe.training.freeze != "none":
-        raise ConfigError("new words need a row in the table of words that learns: leave out training.freeze")
+    _check_words(recipe, new_words, word_vectors)
     rank, world = _join_processes()
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
@@ -94,10 +91,10 @@ def pretrain(
         if vocabulary is not None and start is None:
             check_frequency_order(corpus)
         model = new_model(recipe, corpus, start)
-        if word_vectors is not None and not resume:
-            words = corpus.vocabulary.words
-            found = start_words(model, words, word_vectors, seed=recipe.training.seed)
-            progress.message(f"word vectors: {found:,} of the {len(words):,} words of the vocabulary have one")
+        if word_vectors is not None:
+            found = start_words(model, corpus.vocabulary.words, word_vectors, seed=recipe.training.seed)
+            if rank == 0:
+                progress.message(f"word vectors: {found}")
         trainer = Trainer(model.to(place), recipe, corpus, rank=rank, world=world)
         if resume:
             trainer.load_state_dict(files.read_state(folder / STATE))
@@ -275,6 +272,17 @@ def _join_processes() -> tuple[int, int]:
         import_module("torch.distributed.nn")
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return dist.get_rank(), world
+
+
+def _check_words(recipe: Recipe, new_words: int, given: Embedder | None) -> None:
+    """Refuse vectors that the model has no table for, or none of their width, and new words in a frozen table."""
+    words = recipe.model.words
+    if new_words and words and recipe.training.freeze != "none":
+        raise ConfigError("new words need a row in the table of words that learns: leave out training.freeze")
+    if given is not None and words is None:
+        raise ConfigError(f"word vectors: the recipe has no table of words: set model.words.dim to {given.width}")
+    if given is not None and words is not None and words.dim != given.width:
+        raise ConfigError(f"word vectors: they are {given.width} wide, and model.words.dim is {words.dim}")
 
 
 def _check_autocast(settings: TrainSettings, device: torch.device) -> None:

@@ -64,17 +64,9 @@ def new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> Langu
     return model
 
 
-def check_word_vectors(model: ModelConfig, given: Embedder) -> None:
-    """Refuse vectors that the model has no table for, or none of their width."""
-    if model.words is None:
-        raise ConfigError(f"word vectors: the recipe has no table of words: set model.words.dim to {given.width}")
-    if model.words.dim != given.width:
-        raise ConfigError(f"word vectors: they are {given.width} wide, and model.words.dim is {model.words.dim}")
-
-
 @torch.no_grad()
-def start_words(model: LanguageModel, words: Sequence[str], given: Embedder, *, seed: int) -> int:
-    """Start the table of words from given vectors, and say how many have one; 0 means unknown, as static vectors do.
+def start_words(model: LanguageModel, words: Sequence[str], given: Embedder, *, seed: int) -> str:
+    """Start the table of words from given vectors, where zeros mean that a word has none, and say how many have one.
 
     The rows of other words are random, with the mean and the spread that the given vectors have in each dimension.
     """
@@ -86,7 +78,7 @@ def start_words(model: LanguageModel, words: Sequence[str], given: Embedder, *, 
     random = torch.randn(vectors.shape, generator=_generator(seed)) * spread + mean
     assert model.bilm.tokens.words is not None
     model.bilm.tokens.words.weight.copy_(torch.where(known[:, None], vectors, random))
-    return int(known.sum())
+    return f"{int(known.sum()):,} of the {len(words):,} words of the vocabulary have one"
 
 
 class Trainer:
