@@ -347,3 +347,15 @@ def test_columns_by_their_numbers(files, tmp_path, capsys):
     options = ("-s", "label=1", "-s", "text=0", "-s", "hidden=4", "--epochs", "1")
     run("train", "classify", *data, "-o", tmp_path / "films", *options)
     assert elmokit.tasks.load(tmp_path / "films").config.labels == ("bad", "good", "neither")
+
+
+@pytest.mark.parametrize("options", [(), ("--mix-weights", "0.5", "--mix-weights", "1.5")])
+def test_static_vectors_plus_layers(options, files, model_folder, tmp_path):
+    """E(x) + Σ s·h: trained, found again, and its weights reported."""
+    vectors = ("--model", model_folder, "--static", files / "vectors.txt", "--mix", "static", *options)
+    data = ("--train", files / "ner.conll", "--dev", files / "ner.conll")
+    run("train", "tagging", *data, *vectors, "-o", tmp_path / "ner", "-s", "hidden=4", "--epochs", "2")
+    (mix,) = json.loads((tmp_path / "ner" / "report.json").read_text())["epochs"][0]["mixes"]
+    assert mix["embedder"] == 1
+    assert mix["weights"] == ([1, 0.5, 1.5] if options else pytest.approx([1, 0.5, 0.5], abs=0.1))
+    run("evaluate", tmp_path / "ner", files / "ner.conll")
