@@ -270,12 +270,13 @@ class Elmo:
         return [LogLikelihoods(tokens[1:-1], forward, backward) for tokens, forward, backward in parts]
 
     def _stateful_layers(self, x: Tensor, lengths: list[int], rows: list[int]) -> Tensor:
-        kept = self._state or self.bilm.zero_state(0)
-        missing = max(0, max(rows) + 1 - kept.h.shape[2])
-        self._state = state = State(*(F.pad(part, (0, 0, 0, missing)) for part in kept))
         run = self.engine.layers if self.on_cpu else self.bilm
-        outputs, last = run(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
-        state.h[:, :, rows], state.c[:, :, rows] = last
+        with self.engine.lock:  # one call after the other
+            kept = self._state or self.bilm.zero_state(0)
+            missing = max(0, max(rows) + 1 - kept.h.shape[2])
+            self._state = state = State(*(F.pad(part, (0, 0, 0, missing)) for part in kept))
+            outputs, last = run(x, lengths, State(state.h[:, :, rows], state.c[:, :, rows]))
+            state.h[:, :, rows], state.c[:, :, rows] = last
         return outputs
 
     def _stateless_layers(self, x: Tensor, lengths: list[int]) -> Tensor:

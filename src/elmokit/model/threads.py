@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from threading import Barrier
 from typing import TypeVar
 
 import torch
@@ -30,7 +31,12 @@ def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) ->
 
 @lru_cache(maxsize=1)
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  (threads do not survive a fork)
-    return ThreadPoolExecutor(threads, "elmokit", initializer=torch.set_num_threads, initargs=(1,))
+    """So many threads, one core each; torch gives the number that was set last to every thread that begins later."""
+    all_there = Barrier(threads)
+    pool = ThreadPoolExecutor(threads, "elmokit", initializer=torch.set_num_threads, initargs=(1,))
+    list(pool.map(lambda _: all_there.wait(), range(threads)))
+    torch.set_num_threads(threads)
+    return pool
 
 
 def keep_freed_memory() -> None:
