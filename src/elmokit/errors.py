@@ -23,3 +23,11 @@ class OutputError(ElmoError):
 
 class MissingExtraError(ElmoError):
     """A feature whose optional dependency is not installed."""
+
+
+class OverloadError(ElmoError):
+    """More calls wait than may."""
+
+
+class DeadlineError(ElmoError, TimeoutError):
+    """A call was not begun in time."""
