@@ -3,8 +3,6 @@
 import io
 from pathlib import Path
 
-import h5py
-
 
 class _Guarded(io.FileIO):
     """A file that keeps its first error for later: HDF5 crashes the process when it cannot flush what it holds."""
@@ -41,6 +39,8 @@ class NewHdf5:
     """An HDF5 file to be filled; `check` and leaving raise the OSError that writing met with."""
 
     def __init__(self, path: Path) -> None:
+        import h5py  # only those who read or write such a file wait for it
+
         self._guarded = _Guarded(path)
         self.file = h5py.File(self._guarded, "w", libver="latest")
 

@@ -151,4 +151,4 @@ class _Undrawn(TorchFunctionMode):
         kwargs = kwargs or {}
         if function.__name__ in DRAWING:
             return args[0] if args else kwargs["tensor"]
-        return function(*args, **kwargs)
+        return (torch.empty if function is torch.randn else function)(*args, **kwargs)
