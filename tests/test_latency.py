@@ -1,5 +1,7 @@
 """`elmokit bench --latency`."""
 
+import pytest
+
 from elmokit import latency
 from elmokit.cli import app
 
@@ -18,8 +20,9 @@ def test_row():
 
 def test_every_shape_on_one_thread_and_on_two(model_folder, capsys, monkeypatch):
     monkeypatch.setattr(latency, "SHAPES", ((1, 5), (3, 4)))
+    monkeypatch.setattr(latency, "find_spec", lambda _: None)  # without onnxruntime
     app(["bench", "-m", str(model_folder), "--latency", "--precisions", "fp32"])
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| fp32")]
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| elmokit fp32")]
     assert [row[1:4] for row in rows] == [["1", "1", "5"], ["1", "3", "4"], ["2", "1", "5"], ["2", "3", "4"]]
 
 
@@ -28,3 +31,11 @@ def test_calls_again_until_the_time_is_up(monkeypatch):
     assert len(latency.repeated(lambda: calls.append(1))) == len(calls) == latency.BEST_OF
     monkeypatch.setattr(latency, "SECONDS", 0.0)
     assert len(latency.repeated(lambda: None)) == 2
+
+
+def test_onnxruntime_beside_it(model_folder):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    found = list(latency.measure_latency(str(model_folder), ["fp32"], "The bank of the river".split()))
+    assert len(found) == 2 * 2 * len(latency.SHAPES)
+    assert {one.name for one in found} == {"elmokit fp32", "onnxruntime"}

@@ -572,7 +572,6 @@ class TestBadInput:
         assert "model.words was null and is" not in message
         for name, old, new in (
             ("corpus.min_count", "1", "5"),
-            ("training.epochs", "0.3", "20.0"),
             ("model.words.dim", "null", "7"),
         ):
             assert f"{name} was {old} and is {new}" in message

@@ -172,7 +172,8 @@ def train(
     from elmokit.tasks.loop import write_plots
 
     tokens = {field.name for field in fields(TokenOptions)}
-    options = {key: value for key, value in vars(run).items() if key not in tokens and value not in (None, False)}
+    given = {key: value for key, value in vars(run).items() if value is not None and value is not False}
+    options = {key: value for key, value in given.items() if key not in tokens}
     if any(getattr(run, name) is not None for name in tokens):
         options["tokenizer"] = run.over("auto")
     options |= {
