@@ -30,7 +30,10 @@ def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) ->
 
 def beside(jobs: Iterable[Callable[[], None]]) -> None:
     """Run short jobs at once, the first one here; what no other thread has begun by then is done here too."""
-    first, *others = jobs
+    waiting = list(jobs)
+    if not waiting:
+        return
+    first, *others = waiting
     threads = torch.get_num_threads()
     begun = [_pool(threads, os.getpid()).submit(_run, job) for job in others if threads > 1]
     _run(first)
