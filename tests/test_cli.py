@@ -188,6 +188,7 @@ class TestEmbed:
         assert process.stderr.readline() == b"standard input: each line is a paragraph\n"
         while not list(tmp_path.glob(".*.partial.v.h5")):
             time.sleep(0.01)
+        time.sleep(2)  # past imports, some of which swallow an interrupt
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
         assert process.returncode == 130
