@@ -14,6 +14,7 @@ from elmokit.checkpoints import write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import CharacterConfig, ModelConfig, WordConfig
 from elmokit.elmo import Elmo
+from elmokit.files import cache_folder
 from elmokit.model.bilm import BiLM
 from elmokit.text.vocabulary import Vocabulary
 
@@ -71,8 +72,12 @@ def hear_interrupts() -> None:
 
 @pytest.fixture(autouse=True)
 def empty_cache(tmp_path_factory, monkeypatch) -> None:
-    """What is kept between commands is kept for one test alone."""
-    monkeypatch.setenv("ELMOKIT_CACHE", str(tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"))
+    """What is kept between commands is kept for one test alone, but for compiled code, which takes seconds to make."""
+    code, folder = cache_folder() / "machine-code", tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"
+    code.mkdir(parents=True, exist_ok=True)
+    folder.mkdir()
+    (folder / "machine-code").symlink_to(code)
+    monkeypatch.setenv("ELMOKIT_CACHE", str(folder))
 
 
 @pytest.fixture(params=CONFIGS)

@@ -5,6 +5,7 @@ import json
 import pytest
 from conftest import HERE
 
+import elmokit
 from elmokit.cli import main
 from elmokit.config import TokenizerConfig
 from elmokit.pretrain import pretrain
@@ -101,6 +102,34 @@ class TestPretrain:
         assert stored == {**chosen, "name": "jieba", "normalize": "none", "simplify": False}
         assert "积雷坪山" in (tmp_path / "run" / "vocab.txt").read_text(encoding="utf-8").split()
         pretrain(novel, tmp_path / "run", recipe, workers=1, resume=True)
+
+
+class TestTraditional:
+    TEXT = "這個東西很貴，臺灣的軟體產業發達，我們來時說過，國會對於開發問題還沒有進展。"
+
+    def warnings(self, caplog, *sentences, **settings):
+        elmo = elmokit.load("zh", **settings)
+        with caplog.at_level("WARNING", logger="elmokit"):
+            for sentence in sentences:
+                elmo.embed([sentence])
+        return [record.getMessage() for record in caplog.records]
+
+    def test_unknown_characters_are_told_once(self, caplog):
+        [found] = self.warnings(caplog, self.TEXT, self.TEXT[::-1])
+        assert "Han characters are unknown to the model" in found
+        assert "--simplify" in found
+
+    def test_simplified_ones_are_known(self, caplog):
+        simplify = get_tokenizer(TokenizerConfig(name="jieba", simplify=True))
+        assert not self.warnings(caplog, [token.text for token in simplify(self.TEXT)])
+
+    def test_on_the_command_line(self, capsys):
+        main(["surprisal", self.TEXT])
+        assert "unknown to the model" in capsys.readouterr().err
+        main(["surprisal", self.TEXT, "--simplify"])
+        told = capsys.readouterr()
+        assert "unknown to the model" not in told.err
+        assert "这个" in told.out
 
 
 class TestStatic:

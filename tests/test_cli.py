@@ -18,6 +18,8 @@ from conftest import GOLDEN, hear_interrupts
 
 import elmokit
 from elmokit.cli import main
+from elmokit.pretrain.recipe import recipe_names
+from elmokit.progress import counted
 from elmokit.vectors import read_vectors
 
 TEXT = "The bank of the river .\n\nShe went to the bank .\n今天 天气 很 好 。\n"
@@ -186,6 +188,7 @@ class TestEmbed:
         assert process.stderr.readline() == b"standard input: each line is a paragraph\n"
         while not list(tmp_path.glob(".*.partial.v.h5")):
             time.sleep(0.01)
+        time.sleep(2)  # past imports, some of which swallow an interrupt
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=60)
         assert process.returncode == 130
@@ -291,6 +294,34 @@ class TestFrontDoor:
     def test_version(self, capsys):
         main(["--version"])
         assert capsys.readouterr().out.strip() == elmokit.__version__
+
+    @pytest.mark.parametrize("command", [["pretrain"], ["task", "train"], ["neighbors"], ["senses"], ["shift"]])
+    def test_no_option_for_an_empty_list(self, command, capsys):
+        main([*command, "--help"])
+        assert "--empty" not in capsys.readouterr().out
+
+    def test_all_recipes_and_bounds_are_named(self, capsys):
+        main(["pretrain", "--help"])
+        told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "<S>, </S> and <UNK>" in told
+        assert f"{', '.join(recipe_names())}, or a .toml file" in told
+
+    def test_shells_complete(self, capsys):
+        main(["--help"])
+        assert "--install-completion" in capsys.readouterr().out
+
+    def test_numbers_of_things(self):
+        assert [counted(number, "sentence") for number in (0, 1, 2_000)] == [
+            "0 sentences",
+            "1 sentence",
+            "2,000 sentences",
+        ]
+
+    def test_a_model_is_overwritten_if_asked_for(self, model_folder, tmp_path, capsys):
+        main(["convert", str(model_folder), str(tmp_path / "copy")])
+        capsys.readouterr()
+        assert "--overwrite" in fails(capsys, "convert", model_folder, tmp_path / "copy")
+        main(["convert", str(model_folder), str(tmp_path / "copy"), "--overwrite"])
 
     def test_unknown_command(self, capsys):
         assert "embd" in fails(capsys, "embd")

@@ -146,6 +146,7 @@ class TestDemo:
         while not list(tmp_path.glob("*/model/training.pt")) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert list(tmp_path.glob("*/model/training.pt"))
+        time.sleep(2)  # past imports, some of which swallow an interrupt
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=300)
         assert process.returncode == 130

@@ -287,7 +287,7 @@ class TestIdentity:
         assert elmo.digest != before
 
     def test_repr(self, elmo, predictor):
-        shown = "Elmo('made in a test', layers=3, width=20, vocabulary=none, tokenizer='words', precision='fp32')"
+        shown = "Elmo('made in a test', layers=3, width=20, vocabulary=none, tokenizer='auto', precision='fp32')"
         assert repr(elmo) == shown
         assert f"vocabulary={len(VOCABULARY)} words" in repr(predictor)
 

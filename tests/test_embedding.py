@@ -7,6 +7,7 @@ from conftest import SENTENCES, random_elmo
 
 from elmokit import ElmoEmbedding
 from elmokit.errors import ConfigError
+from elmokit.static.embedders import StaticVectors
 
 
 def test_padded_vectors_and_mask():
@@ -72,6 +73,34 @@ def test_learns_a_task():
         loss.backward()
         optimizer.step()
     assert loss < 0.1
+
+
+@pytest.mark.parametrize("trainable", ["mix", "all"])
+@pytest.mark.parametrize("fixed", [None, [0.5, 1.5]])
+def test_static_vectors_plus_layers(trainable, fixed):
+    """E(x) + Σ s·h, with E(x) from elsewhere, projected to ELMo's width."""
+    elmo, words = random_elmo(), sorted({word for sentence in SENTENCES for word in sentence})
+    static = StaticVectors(words, np.random.default_rng(0).normal(size=(len(words), 6)).astype(np.float32))
+    options = {"kind": "static", "static": static, "fixed": fixed, "trainable": trainable}
+    layer = ElmoEmbedding(elmo, mixes=2, **options).eval()
+    *found, mask = layer([*SENTENCES, [], ["unheard-of"]])
+    assert not found[0][~mask].any()
+    shares = fixed or [0.5, 0.5]
+    for vectors, mix in zip(found, layer.mixes, strict=True):
+        for row, (layers, given) in enumerate(
+            zip(elmo.embed(SENTENCES, layers="all"), static.embed(SENTENCES), strict=True)
+        ):
+            expected = given @ mix.projection.weight.detach().numpy().T + shares[0] * layers[1] + shares[1] * layers[2]
+            np.testing.assert_allclose(vectors[row, : len(given)].detach(), expected, atol=1e-5)
+    found[0].sum().backward()
+    assert layer.mixes[0].projection.weight.grad.any()
+    assert layer.mixes[1].projection.weight.grad is None
+
+
+def test_static_vectors_are_for_the_mix_of_that_kind():
+    static = StaticVectors(["a"], np.ones((1, 6), dtype=np.float32))
+    with pytest.raises(ConfigError, match="kind 'static'"):
+        ElmoEmbedding(random_elmo(), static=static)
 
 
 def test_state_dict_holds_model_and_mixes():

@@ -92,7 +92,7 @@ class TestEngine:
 
     @PACKED
     def test_batch_mates_do_not_change_a_bit(self, threads):
-        elmo = random_elmo()
+        elmo = random_elmo(reproducible=True)
         together = elmo.embed(SENTENCES, layers="all")
         for sentence, vectors in zip(SENTENCES, together, strict=True):
             np.testing.assert_array_equal(elmo.embed([sentence], layers="all")[0], vectors)
@@ -124,14 +124,14 @@ class TestInt8:
         monkeypatch.setattr(elmokit.model.linear, "INT8_LEAST", 0)
 
     def test_close_to_fp32(self):
-        fp32, int8 = random_elmo(), random_elmo(precision="int8")
+        fp32, int8 = random_elmo(), random_elmo(precision="int8", reproducible=True)
         vectors = zip(fp32.embed(SENTENCES, layers="all"), int8.embed(SENTENCES, layers="all"), strict=True)
         for one, other in vectors:
             cosine = (one * other).sum(-1) / np.linalg.norm(one, axis=-1) / np.linalg.norm(other, axis=-1)
             assert cosine.min() > 0.99
 
     def test_batch_mates_do_not_change_a_bit(self):
-        elmo = random_elmo(precision="int8")
+        elmo = random_elmo(precision="int8", reproducible=True)
         together = elmo.embed([*SENTENCES, *SENTENCES * 20], layers="all")
         for sentence, vectors in zip(SENTENCES, together, strict=False):
             np.testing.assert_array_equal(elmo.embed([sentence], layers="all")[0], vectors)

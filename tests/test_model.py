@@ -163,6 +163,32 @@ class TestScalarMix:
         torch.testing.assert_close(mix(LAYERS), LAYERS[0] + (LAYERS[1] + LAYERS[2]) / 2)
         assert mix.layer_weights().tolist() == [1, 0.5, 0.5]
 
+    def test_static_vectors_with_fixed_weights(self):
+        mix = ScalarMix(3, kind="static", fixed=[0.25, 2.0])
+        torch.testing.assert_close(mix(LAYERS), LAYERS[0] + 0.25 * LAYERS[1] + 2 * LAYERS[2])
+        assert [name for name, _ in mix.named_parameters()] == ["gamma"]
+
+    def test_static_vectors_of_other_make(self):
+        """Of the layers' width they are added as they are; of another, by a projection that learns."""
+        width = LAYERS.shape[-1]
+        given = torch.randn(*LAYERS.shape[1:-1], width)
+        mix = ScalarMix(3, kind="static", widths=(width, width))
+        torch.testing.assert_close(mix(LAYERS, given), given + (LAYERS[1] + LAYERS[2]) / 2)
+        narrow = torch.randn(*LAYERS.shape[1:-1], 3)
+        mix = ScalarMix(3, kind="static", widths=(3, width))
+        expected = narrow @ mix.projection.weight.T + (LAYERS[1] + LAYERS[2]) / 2
+        torch.testing.assert_close(mix(LAYERS, narrow), expected)
+        mix(LAYERS, narrow).square().sum().backward()
+        assert mix.projection.weight.grad.any()
+
+    def test_static_vectors_are_given_where_the_mix_was_made_for_them(self):
+        with pytest.raises(ConfigError, match="made with widths: static vectors were not given"):
+            ScalarMix(3, kind="static", widths=(3, 4))(LAYERS)
+        with pytest.raises(ConfigError, match="made without widths: static vectors were given"):
+            ScalarMix(3, kind="static")(LAYERS, LAYERS[0])
+        with pytest.raises(ConfigError, match="kind 'static'"):
+            ScalarMix(3, widths=(3, 4))
+
     @pytest.mark.parametrize("kind", ["learned", "last", "static"])
     def test_layer_norm_treats_each_token_on_its_own(self, kind):
         mix = ScalarMix(3, kind=kind, layer_norm=True)
@@ -176,7 +202,13 @@ class TestScalarMix:
         assert mix.gamma.grad != 0
 
     @pytest.mark.parametrize(
-        "settings", [{"kind": "best"}, {"fixed": [1.0]}, {"fixed": [1.0, 1.0, 1.0], "kind": "last"}]
+        "settings",
+        [
+            {"kind": "best"},
+            {"fixed": [1.0]},
+            {"fixed": [1.0, 1.0, 1.0], "kind": "last"},
+            {"fixed": [1.0, 1.0, 1.0], "kind": "static"},
+        ],
     )
     def test_bad_settings(self, settings):
         with pytest.raises(ConfigError):

@@ -99,8 +99,10 @@ def broken(text, tmp_path_factory):
     folder, settings = tmp_path_factory.mktemp("broken") / "run", recipe(training__epochs=0.6)
     with pytest.raises(KeyboardInterrupt):
         pretrain([text], folder, settings, progress=StopsAfter(12))
+    time.sleep(1.1)  # TensorBoard reads files in the order of their names: the second, then a number without zeros
     with pytest.raises(RuntimeError, match="lights"):
         pretrain([text], folder, settings, progress=Breaks(13), resume=True)
+    time.sleep(1.1)
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 20, "los')  # as a killed process leaves it
     pretrain([text], folder, settings, resume=True)
@@ -178,10 +180,10 @@ class TestPreflight:
         )
         weights = read_checkpoint(tmp_path / "run").weights
         parameters = sum(weight.numel() for weight in weights.values())
-        assert re.fullmatch(rf"{parameters:,} parameters, about \d+ MB; \d+ steps to go, about \d+ seconds", model)
+        assert re.fullmatch(rf"{parameters:,} parameters, about \d+ MB; \d+ steps to go, about \d+ seconds?", model)
         assert re.fullmatch(r"step 10: held-out perplexity \S+ forward, \S+ backward, \S+ average", rest[0])
         steps = metrics(tmp_path / "run")[-1]["step"]
-        assert re.fullmatch(rf"{tmp_path / 'run'}: done, {steps:,} steps, \d+ seconds", rest[-1])
+        assert re.fullmatch(rf"{tmp_path / 'run'}: done, {steps:,} steps, \d+ seconds?", rest[-1])
 
     def test_the_vocabulary_can_be_bounded_by_flags(self, text, tmp_path):
         flags = ["--vocab-size", "12", "--min-count", "2", "-s", "training.epochs=0.05"]

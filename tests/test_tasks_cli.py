@@ -113,7 +113,7 @@ def test_predict_standard_input(trained, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
     run("predict", trained)
     first = capsys.readouterr().out
-    assert [len(json.loads(line)["tags"]) for line in first.splitlines()] == [3, 0, 5]
+    assert [len(json.loads(line)["tags"]) for line in first.splitlines()] == [3, 0, 3]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(first.encode())))
     run("predict", trained, "-")
     assert capsys.readouterr().out == first
@@ -231,9 +231,12 @@ def test_texts_without_a_word(model_folder, tmp_path, monkeypatch, capsys):
     assert "computing layers, 0 tokens" in capsys.readouterr().err
 
 
-def test_no_vectors(files, tmp_path):
-    with pytest.raises(ConfigError, match="at least one embedder"):
-        run("train", "tagging", "--train", files / "ner.conll", "--dev", files / "ner.conll", "-o", tmp_path / "task")
+def test_without_vectors_the_bundled_model_is_taken(files, tmp_path, caplog):
+    data = ["--train", files / "ner.conll", "--dev", files / "ner.conll", "--epochs", "1"]
+    with caplog.at_level("INFO", logger="elmokit"):
+        run("train", "tagging", *data, "-o", tmp_path / "task")
+    assert "model en, unless --model names another" in caplog.text
+    assert [one["name"] for one in json.loads((tmp_path / "task" / "task.json").read_text())["embedders"]] == ["en"]
 
 
 def test_a_broken_object(trained, tmp_path):
@@ -347,3 +350,15 @@ def test_columns_by_their_numbers(files, tmp_path, capsys):
     options = ("-s", "label=1", "-s", "text=0", "-s", "hidden=4", "--epochs", "1")
     run("train", "classify", *data, "-o", tmp_path / "films", *options)
     assert elmokit.tasks.load(tmp_path / "films").config.labels == ("bad", "good", "neither")
+
+
+@pytest.mark.parametrize("options", [(), ("--mix-weights", "0.5", "--mix-weights", "1.5")])
+def test_static_vectors_plus_layers(options, files, model_folder, tmp_path):
+    """E(x) + Σ s·h: trained, found again, and its weights reported."""
+    vectors = ("--model", model_folder, "--static", files / "vectors.txt", "--mix", "static", *options)
+    data = ("--train", files / "ner.conll", "--dev", files / "ner.conll")
+    run("train", "tagging", *data, *vectors, "-o", tmp_path / "ner", "-s", "hidden=4", "--epochs", "2")
+    (mix,) = json.loads((tmp_path / "ner" / "report.json").read_text())["epochs"][0]["mixes"]
+    assert mix["embedder"] == 1
+    assert mix["weights"] == ([1, 0.5, 1.5] if options else pytest.approx([1, 0.5, 0.5], abs=0.1))
+    run("evaluate", tmp_path / "ner", files / "ner.conll")

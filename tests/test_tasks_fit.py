@@ -106,6 +106,48 @@ class TestInputs:
         np.testing.assert_allclose(layer([TOKENS[0]]).vectors[0].detach(), expected, atol=1e-5)
         assert layer.penalty() == 0
 
+    def test_static_vectors_plus_layers(self):
+        """E(x) + Σ s·h in ELMo's width, whatever the order of the embedders; frozen or tuned."""
+        elmo, static = random_elmo(), static_vectors()
+        settings = InputSettings(mix="static", mix_weights=(0.5, 1.5), output_mix=True)
+        for embedders in ([static, elmo], [elmo, static]):
+            layer = InputLayer(embedders, settings).eval()
+            assert layer.widths == (20, 20, ((1, 20),))
+            vectors, mask, output = layer(TOKENS)
+            (source,) = layer.sources
+            projection = source.mixes[0].projection.weight.detach().numpy()
+            layers, given = elmo.embed([TOKENS[0]], layers="all")[0], static.embed([TOKENS[0]])[0]
+            expected = given @ projection.T + 0.5 * layers[1] + 1.5 * layers[2]
+            np.testing.assert_allclose(vectors[0, : len(given)].detach(), expected, atol=1e-5)
+            assert not output[~mask].any()
+            assert [one.embedder for one in layer.mix_reports()] == [embedders.index(elmo)] * 2
+            assert layer.mix_reports()[0].weights == [1.0, 0.5, 1.5]
+            tuned = InputLayer(embedders, replace(settings, trainable="all")).eval()
+            tuned.sources[0].mixes.load_state_dict(source.mixes.state_dict())
+            torch.testing.assert_close(tuned(TOKENS).vectors, vectors, atol=1e-5, rtol=0)
+
+    def test_layer_0_plus_layers(self):
+        elmo = random_elmo()
+        layers = elmo.embed([TOKENS[0]], layers="all")[0]
+        found = InputLayer([elmo], InputSettings(mix="static")).eval()([TOKENS[0]]).vectors[0].detach()
+        np.testing.assert_allclose(found, layers[0] + (layers[1] + layers[2]) / 2, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        ("embedders", "settings", "message"),
+        [
+            ([static_vectors()], {}, "a model of several layers is needed"),
+            ([static_vectors(), static_vectors(), random_elmo()], {}, "one set of static vectors: 2"),
+            ([random_elmo()], {"mix_weights": (1.0, 1.0, 1.0)}, "a 'static' mix of 3 layers has 2; 3 were given"),
+        ],
+    )
+    def test_what_cannot_be_added(self, embedders, settings, message):
+        with pytest.raises(ConfigError, match=message):
+            InputLayer(embedders, InputSettings(mix="static", **settings))
+
+    def test_fixed_weights_are_for_a_mix_of_weights(self):
+        with pytest.raises(ConfigError, match="mix_weights"):
+            InputSettings(mix="average", mix_weights=(1.0, 1.0))
+
     def test_layers_apart(self):
         elmo = random_elmo()
         layer = InputLayer([elmo], InputSettings(mix="apart", input_dropout=0.0))

@@ -89,8 +89,8 @@ class TestData:
     def test_snli_and_sick(self, shared_data):
         snli = read("pairs", shared_data / "pairs" / "snli" / "dev.jsonl")
         sick = read("pairs", shared_data / "pairs" / "sick" / "dev.txt")
-        assert TASK.all_labels(snli) == LABELS
-        assert TASK.all_labels(sick) == ("CONTRADICTION", "ENTAILMENT", "NEUTRAL")
+        assert sorted(TASK.count_labels(snli)) == sorted(LABELS)
+        assert sorted(TASK.count_labels(sick)) == ["CONTRADICTION", "ENTAILMENT", "NEUTRAL"]
         assert all(
             item.sentences[0] and item.sentences[1] for item in (TASK.prepare(pair, CUT) for pair in (*snli, *sick))
         )

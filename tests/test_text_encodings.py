@@ -103,7 +103,7 @@ def test_blocks_of_any_size_are_whole_characters(tmp_path, encoding, packing):
 def test_objects_in_another_encoding(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "花开了。"}, ensure_ascii=False), encoding="gbk")
     assert words_of(tmp_path / "a.jsonl", encoding="gb18030") == words_of(tmp_path / "a.jsonl", encoding="auto")
-    assert words_of(tmp_path / "a.jsonl", encoding="gbk")[0][0] == "花开"
+    assert words_of(tmp_path / "a.jsonl", encoding="gbk")[0][0] == "花"
 
 
 def test_far_in_a_file_the_first_letters_decide(tmp_path):

@@ -63,7 +63,7 @@ def test_sentences_end_where_they_do(code):
     assert [text[start:end] for start, end in split_sentences(text)] == expected
 
 
-@pytest.mark.parametrize("code", SENTENCES.keys() - {"ur", "zh"})
+@pytest.mark.parametrize("code", sorted(SENTENCES.keys() - {"ur", "zh"}))
 def test_the_script_tells_the_language(code):
     assert language_of(plain(SENTENCES[code])) == code
 

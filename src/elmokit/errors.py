@@ -36,3 +36,11 @@ class MissingExtraError(ElmoError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f'{what}: pip install "elmokit[{extra}]", or in a clone pip install -e ".[{extra}]"')
+
+
+class OverloadError(ElmoError):
+    """More calls wait than may."""
+
+
+class DeadlineError(ElmoError, TimeoutError):
+    """A call was not begun in time."""

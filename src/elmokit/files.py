@@ -204,6 +204,13 @@ def locked(folder: Path) -> Iterator[None]:
                     folder.rmdir()
 
 
+def cache_folder() -> Path:
+    """Where everything is kept that was fetched or can be made again."""
+    if given := os.environ.get("ELMOKIT_CACHE"):
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "elmokit"
+
+
 def as_json(value: Any) -> bytes:
     """A value as the content of a file that people can read."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"

@@ -25,7 +25,7 @@ import msgspec
 
 from elmokit.bundled import bundled_path
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
-from elmokit.files import LONGEST_REASON, replace_file, replacing, writing
+from elmokit.files import LONGEST_REASON, cache_folder, replace_file, replacing, writing
 
 Block = tuple[int, bytes, int | None]
 """A part of a file as it arrives: where it begins, its content, the size of the whole if the server told it."""
@@ -84,13 +84,6 @@ def fetch(source: str | Path, *, largest: int = LARGEST) -> Path:
         raise ConfigError(f"{address}: '#{fragment}' is not a checksum: expected #sha256= and 64 hexadecimal digits")
     get = _from_hub if address.startswith("hf:") else _from_web
     return get(address, checksum[1] if checksum else None, largest)
-
-
-def cache_folder() -> Path:
-    """Where everything that was fetched is kept."""
-    if given := os.environ.get("ELMOKIT_CACHE"):
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "elmokit"
 
 
 def _from_web(url: str, sha256: str | None, largest: int) -> Path:

@@ -44,7 +44,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words: 45 seconds, 12 minutes, 3.4 hours."""
+    """A time in words: 1 second, 45 seconds, 12 minutes, 3.4 hours."""
     if seconds < 120:
-        return f"{seconds:.0f} seconds"
+        return counted(round(seconds), "second")
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

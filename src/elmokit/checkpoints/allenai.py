@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import h5py
 import torch
 from torch import Tensor
 
@@ -135,6 +134,8 @@ def _hdf5_files(folder: Path) -> list[Path]:
 
 
 def _holds(path: Path, name: str) -> bool:
+    import h5py  # models in other formats need not wait for it
+
     try:
         with h5py.File(path, "r") as file:
             return name in file
@@ -144,6 +145,8 @@ def _holds(path: Path, name: str) -> bool:
 
 def _datasets(stack: ExitStack, path: Path) -> dict[str, Any]:
     """Everything in a file, which is open as long as the stack is, by its name in a model of several layers."""
+    import h5py
+
     found: dict[str, Any] = {}
     with parsing(path, "HDF5"):
         file = stack.enter_context(h5py.File(path, "r"))

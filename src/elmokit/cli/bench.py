@@ -17,6 +17,7 @@ def bench(
     sentences: Annotated[int, Parameter(validator=AT_LEAST_ONE)] = 512,
     rounds: Annotated[int, Parameter(validator=AT_LEAST_ONE)] = 3,
     threads: Annotated[int, Parameter(validator=AT_LEAST_ONE)] = 2,
+    latency: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Measure how fast ELMo runs on this machine.
 
@@ -38,20 +39,30 @@ def bench(
         The best of so many runs counts.
     threads
         Threads to compute with.
+    latency
+        Measure how long 1, 8 and 32 sentences of 20 tokens take, and one of 5, 20 and 100, on one thread and on two.
     """
     from tempfile import TemporaryDirectory
 
+    from elmokit import latency as calls
     from elmokit.bench import HEADER, make_workload, measure, write_random_model
     from elmokit.cli.progress import watched
 
     workload = make_workload(text, sentences)
     tokens = sum(map(len, workload[0]))
-    print(f"{sentences} sentences, {tokens:,} tokens, {threads} threads, best of {rounds}\n\n{HEADER}")
+    if not latency:
+        print(f"{sentences} sentences, {tokens:,} tokens, {threads} threads, best of {rounds}\n\n{HEADER}")
     with TemporaryDirectory() as folder, watched("bench") as progress:
         for name in [str(model)] if model else sizes or ["small"]:
             path = model or Path(folder, name)
             if not model:
                 write_random_model(name, path)
+            if latency:
+                print(f"{name}, words that are known\n\n{calls.HEADER}")
+                words = [word for sentence in workload[0] for word in sentence]
+                for found in calls.measure_latency(str(path), precisions or ["fp32", "int8"], words, progress=progress):
+                    print(found.row(), flush=True)
+                continue
             for precision in precisions or ["fp32", "int8"]:
                 figures = measure(str(path), precision, *workload, rounds=rounds, threads=threads, progress=progress)
                 print(figures.row(name, f"elmokit {precision}", tokens))

@@ -71,22 +71,32 @@ def convert(
 
     Example: elmokit convert weights.hdf5 my-elmo --half
 
+    Example: elmokit convert en en.onnx
+
     Parameters
     ----------
     source
         A model's folder, file or address, in any supported format.
     target
-        The folder to make.
+        The folder to make; or a file that ends in .onnx, which gets a .json beside it.
     to
         native (config.json, model.safetensors) or allenai (options.json, weights.hdf5).
     half
-        Store 16-bit numbers: half the size, nearly the same vectors; native alone.
+        Store 16-bit numbers: half the size, nearly the same vectors; native and .onnx alone.
     overwrite
         Replace a model that is there already.
     """
     from elmokit.checkpoints import read_checkpoint, write_checkpoint
     from elmokit.hub import local_path
 
+    if target.suffix == ".onnx":
+        from elmokit.elmo import load
+        from elmokit.onnx_export import write_onnx
+
+        elmo = load(source, allow_nonfinite=allow_nonfinite)
+        write_onnx(elmo, target, half=half, overwrite=overwrite)
+        print(f"{target}: written, with {target.with_suffix('.json').name} beside it")
+        return
     checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
     write_checkpoint(checkpoint, target, to=to, half=half, overwrite=overwrite)
     print(f"{target}: written in {to} format")

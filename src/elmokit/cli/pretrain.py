@@ -26,6 +26,9 @@ class RunOptions:
     text: TextOptions = TextOptions()
     valid: list[Path] | None = None
     """Files to measure on; a share of the corpus is held out unless given."""
+    freeze: str | None = None
+    """What stays as it is: words (the table of words), tokens (the whole token encoder), or with it so many of the
+    lower layers, 1 or 2: training.freeze of the recipe."""
     resume: Annotated[bool, Parameter(negative="")] = False
     """Go on with the run in the output folder."""
     workers: int | None = None
@@ -41,6 +44,7 @@ def pretrain(
     vocabulary: Path | None = None,
     vocab_size: int | None = None,
     min_count: int | None = None,
+    word_vectors: Path | None = None,
     run: RunOptions,
 ) -> None:
     """Train a bidirectional language model on text of your own.
@@ -57,9 +61,13 @@ def pretrain(
         Words in the vocabulary at most, those three included: corpus.vocab_size of the recipe.
     min_count
         How often a word of the vocabulary occurs at least: corpus.min_count of the recipe.
+    word_vectors
+        A file of GloVe's, word2vec's or fastText's vectors that the table of words starts from; a recipe that has no
+        such table gets one beside its characters. The vectors learn too, unless --freeze words.
     """
     from elmokit.errors import ConfigError
     from elmokit.pretrain.recipe import read_recipe
+    from elmokit.static.embedders import StaticVectors
     from elmokit.text.vocabulary import read_vocabulary
 
     if vocabulary and (vocab_size, min_count) != (None, None):
@@ -67,7 +75,11 @@ def pretrain(
     flags = {"corpus.vocab_size": vocab_size, "corpus.min_count": min_count}
     given = [f"{name}={value}" for name, value in flags.items() if value is not None]
     words = read_vocabulary(vocabulary) if vocabulary else None
-    _train(corpus, read_recipe(recipe), given, run, tokens, vocabulary=words)
+    values, vectors = read_recipe(recipe), None
+    if word_vectors:
+        vectors = StaticVectors.load(word_vectors, lower_case=True)
+        values.setdefault("model", {}).setdefault("words", {}).setdefault("dim", vectors.width)
+    _train(corpus, values, given, run, tokens, vocabulary=words, word_vectors=vectors)
 
 
 def finetune(
@@ -122,7 +134,9 @@ def _train(
     from elmokit.pretrain.run import pretrain
 
     reading = {name: value for name, value in run.text.reading.items() if value != TextOptions().reading[name]}
-    for setting in (*given, *(f"corpus.{name}={value}" for name, value in reading.items()), *(run.set_ or ())):
+    freeze = [] if run.freeze is None else [f"training.freeze={run.freeze}"]
+    read = [f"corpus.{name}={value}" for name, value in reading.items()]
+    for setting in (*given, *read, *freeze, *(run.set_ or ())):
         name, equals, value = setting.partition("=")
         if not equals:
             raise ConfigError(f"--set {setting}: write it as name=value, such as training.batch=64")

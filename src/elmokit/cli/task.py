@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from elmokit.embedder import Embedder
     from elmokit.tasks import Predictor
 
-FLAT = Parameter(name="*")
+FLAT = Parameter(name="*", negative_iterable=())
 Folder = Annotated[Path, Parameter(name="DIR", help="The folder of the trained task.")]
 Data = Annotated[Path, Parameter(name="FILE", help="The labelled data.")]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -65,6 +65,33 @@ def _beginning(data: Path) -> str:
     from elmokit.text.documents import TextFile
 
     return TextFile(data.expanduser(), field=None).head()
+
+
+@FLAT
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where a table has its texts and labels."""
+
+    text_column: list[str] | None = None
+    """The column or field of the texts, by its name or its number from 1; twice for pairs. Found by itself unless
+    given."""
+    label_column: str | None = None
+    """The column or field of the labels, likewise."""
+
+    def settings(self) -> dict[str, Any]:
+        """The task's settings of the same meaning, which count from 0."""
+        texts = self.text_column or []
+        if len(texts) > 2:
+            raise ConfigError(f"--text-column is given {len(texts)} times: a task reads one text, or a pair")
+        given = zip(("first", "second") if len(texts) == 2 else ("text",), texts, strict=False)
+        label = {} if self.label_column is None else {"label": _column(self.label_column)}
+        return {name: _column(column) for name, column in given} | label
+
+
+def _column(given: str) -> str | int:
+    if given == "0":
+        raise ConfigError("column 0: columns count from 1")
+    return int(given) - 1 if given.isdecimal() else given
 
 
 def _share(_type: Any, tokens: Sequence[Any]) -> float:
@@ -116,6 +143,7 @@ def train(
     dev: Path,
     output: Annotated[Path, Parameter(alias="-o")],
     vectors: Vectors = Vectors(),
+    columns: Columns = Columns(),
     set_: Annotated[list[str] | None, Parameter(name=["--set", "-s"])] = None,
     inputs: Annotated[_Inputs, FLAT] = _Inputs(),  # noqa: B008
     training: Annotated[_Training, FLAT] = _Training(),  # noqa: B008
@@ -144,10 +172,15 @@ def train(
     from elmokit.tasks.loop import write_plots
 
     tokens = {field.name for field in fields(TokenOptions)}
-    options = {key: value for key, value in vars(run).items() if key not in tokens and value not in (None, False)}
+    given = {key: value for key, value in vars(run).items() if value is not None and value is not False}
+    options = {key: value for key, value in given.items() if key not in tokens}
     if any(getattr(run, name) is not None for name in tokens):
         options["tokenizer"] = run.over("auto")
-    options |= {**inputs.given, **training.given, "settings": set_values({}, set_, example="hidden=300")}
+    options |= {
+        **inputs.given,
+        **training.given,
+        "settings": set_values(columns.settings(), set_, example="hidden=300"),
+    }
     try:
         with watched(str(train)) as progress:
             embedders = vectors.load(train)
@@ -167,7 +200,14 @@ def train(
 
 @task.command
 def evaluate(
-    folder: Folder, data: Data, /, *, vectors: Vectors = Vectors(), encoding: Encoding = None, json: Flag = False
+    folder: Folder,
+    data: Data,
+    /,
+    *,
+    columns: Columns = Columns(),
+    vectors: Vectors = Vectors(),
+    encoding: Encoding = None,
+    json: Flag = False,
 ) -> None:
     """Measure a trained task on labelled data.
 
@@ -179,7 +219,8 @@ def evaluate(
         Print JSON.
     """
     predictor = vectors.load_task(folder)
-    scores = predictor.evaluate(predictor.read(data, encoding=encoding or "utf-8"))
+    examples = predictor.read(data, columns.settings(), encoding=encoding or "utf-8")
+    scores = predictor.evaluate(examples)
     width = max(map(len, scores))
     table = "\n".join(f"{name:<{width}}  {score:.4f}" for name, score in scores.items())
     print(json_format.dumps(scores) if json else table)

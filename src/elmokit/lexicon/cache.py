@@ -23,8 +23,7 @@ from elmokit import __version__
 from elmokit.elmo import Elmo
 from elmokit.embedder import Layers
 from elmokit.errors import DataError, OutputError
-from elmokit.files import replacing, writing
-from elmokit.hub import cache_folder
+from elmokit.files import cache_folder, replacing, writing
 from elmokit.lexicon.neighbors import (
     NearOccurrence,
     Neighbor,

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import log
 from typing import NamedTuple, get_args
 
@@ -76,6 +77,13 @@ def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, directio
     return Substitutes(query.word, int((probabilities > own).sum()) + 1, float(own), tuple(candidates))
 
 
+@cache
+def _report_no_prior(model: str) -> None:
+    logger.info(
+        f"{model}: no mean prediction is kept with it, so frequent words are favoured: fine-tune it, or a newer one"
+    )
+
+
 def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
     """Minus the base 2 logarithm of each word's probability in both directions, the sentence standing by itself.
 
@@ -105,7 +113,7 @@ def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, dir
     scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
     if direction == "both":
         if elmo.prior is None:
-            logger.info("the model holds no mean prediction, so that frequent words are favoured: train it further")
+            _report_no_prior(elmo.source)
         else:
             scores -= elmo.prior.numpy()
     _, vocabulary = elmo.output_layer()

@@ -39,7 +39,7 @@ class Result(NamedTuple):
     loss: float  # summed over its targets, in nats; of the sample, for a sampled softmax
     targets: int
     last: State  # the state to go on from, (L, B, …)
-    gradients: tuple[Tensor, ...]  # of the distinct words' vectors, of the direction's own weights, of the softmax's
+    gradients: tuple[Tensor, ...]  # of the words' vectors, unless frozen, of the direction's own weights, the softmax's
 
 
 class LanguageModel(nn.Module):
@@ -105,17 +105,19 @@ class LanguageModel(nn.Module):
         """
 
         def run(direction: int) -> Result:
-            own, step, weights = vectors.detach().requires_grad_(), steps[direction], self._weights_of(direction)
+            own, step = vectors.detach().requires_grad_(vectors.requires_grad), steps[direction]
+            learning = [*([own] if own.requires_grad else []), *self._weights_of(direction)]
             with torch.autocast(vectors.device.type, torch.bfloat16, enabled=autocast):
                 loss, last = self.direction_loss(direction, own, step, state, dropout, plain=False)
-                gradients = torch.autograd.grad(loss * scale, [own, *weights])
+                gradients = torch.autograd.grad(loss * scale, learning)
             return Result(loss.item(), int((step.targets >= 0).sum()), last, gradients)
 
         results = side_by_side([partial(run, direction) for direction in range(2)], gradients=True)
         if vectors.requires_grad:
             vectors.backward(results[0].gradients[0] + results[1].gradients[0])
         for direction, result in enumerate(results):
-            for weight, gradient in zip(self._weights_of(direction), result.gradients[1:], strict=True):
+            own = result.gradients[1:] if vectors.requires_grad else result.gradients
+            for weight, gradient in zip(self._weights_of(direction), own, strict=True):
                 weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
         return results, State(*map(torch.stack, zip(*(result.last for result in results), strict=True)))
 
@@ -149,4 +151,4 @@ class _Undrawn(TorchFunctionMode):
         kwargs = kwargs or {}
         if function.__name__ in DRAWING:
             return args[0] if args else kwargs["tensor"]
-        return function(*args, **kwargs)
+        return (torch.empty if function is torch.randn else function)(*args, **kwargs)

@@ -5,7 +5,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import zip_longest
+from threading import Barrier
 from typing import TypeVar
 
 import torch
@@ -20,17 +22,41 @@ def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) ->
     Torch itself has all threads work at each operation: they wait for each other thousands of times a second.
     """
 
-    def run(job: Callable[[], T]) -> T:
-        with torch.inference_mode(not gradients):
-            return job()
-
+    run, waiting = partial(_run, gradients=gradients), list(jobs)
     threads = torch.get_num_threads()
-    return [run(job) for job in jobs] if threads == 1 else list(_pool(threads, os.getpid()).map(run, jobs))
+    alone = threads == 1 or len(waiting) == 1
+    return [run(job) for job in waiting] if alone else list(_pool(threads, os.getpid()).map(run, waiting))
+
+
+def beside(jobs: Iterable[Callable[[], None]]) -> None:
+    """Run short jobs at once, the first one here; what no other thread has begun by then is done here too."""
+    waiting = list(jobs)
+    if not waiting:
+        return
+    first, *others = waiting
+    threads = torch.get_num_threads()
+    begun = [_pool(threads, os.getpid()).submit(_run, job) for job in others if threads > 1]
+    _run(first)
+    for job, future in zip_longest(others, begun):
+        if future is None or future.cancel():
+            _run(job)
+        else:
+            future.result()
+
+
+def _run(job: Callable[[], T], *, gradients: bool = False) -> T:
+    with torch.inference_mode(not gradients):
+        return job()
 
 
 @lru_cache(maxsize=1)
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  (threads do not survive a fork)
-    return ThreadPoolExecutor(threads, "elmokit", initializer=torch.set_num_threads, initargs=(1,))
+    """So many threads, one core each; torch gives the number that was set last to every thread that begins later."""
+    all_there = Barrier(threads)
+    pool = ThreadPoolExecutor(threads, "elmokit", initializer=torch.set_num_threads, initargs=(1,))
+    list(pool.map(lambda _: all_there.wait(), range(threads)))
+    torch.set_num_threads(threads)
+    return pool
 
 
 def keep_freed_memory() -> None:

@@ -70,6 +70,8 @@ class TrainSettings:
     """The gradient's norm is kept within this."""
     head_epochs: float = 0.0
     """Epochs in which the softmax alone learns, for a model that came without one."""
+    freeze: Literal["none", "words", "tokens"] | int = "none"
+    """What stays as it is: the table of words, the whole token encoder, or with it so many of the lower layers."""
     accumulate: int = 1
     """Steps whose gradients are added up before the weights move."""
     autocast: Literal["none", "bf16"] = "none"
@@ -111,6 +113,13 @@ class Recipe:
     about: dict[str, str] = field(default_factory=dict)
     """What people should know of the model: text, licence and the like; `elmokit info` shows it."""
     training: TrainSettings = field(default_factory=TrainSettings)
+
+    def __post_init__(self) -> None:
+        freeze, model = self.training.freeze, self.model
+        if isinstance(freeze, int) and not 0 <= freeze <= model.layers:
+            raise ConfigError(f"training.freeze is {freeze}: the model has {model.layers} layers that can be frozen")
+        if freeze == "words" and model.words is None:
+            raise ConfigError("training.freeze is words: the model has no table of words, it reads characters alone")
 
 
 def recipe_names() -> list[str]:

@@ -32,12 +32,13 @@ from elmokit import files
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
+from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
 from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
 from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records
-from elmokit.pretrain.trainer import DivergedError, StepResult, Trainer, new_model
+from elmokit.pretrain.trainer import DivergedError, StepResult, Trainer, new_model, start_words
 from elmokit.progress import SILENCE, Progress, duration
 from elmokit.text.corpus import tokenizer_for
 from elmokit.text.documents import Paths, open_texts
@@ -45,7 +46,7 @@ from elmokit.text.vocabulary import Vocabulary
 
 RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
 # Of the memory that training takes; as measured, within a third, from the tiny recipe to the small one.
-LIBRARIES = 350 * 2**20  # torch, once it has trained and measured
+LIBRARIES = 550 * 2**20  # torch and numba, once they have trained and measured
 BYTES_PER_WEIGHT = 16  # the weight, its gradient and what Adam remembers of it
 BYTES_PER_CELL = 80  # what a step keeps of it at each token, in both directions, until it has gone back through it
 PRIOR_TOKENS = 40_000  # over which predictions are averaged
@@ -61,6 +62,7 @@ def pretrain(
     vocabulary: Vocabulary | None = None,
     start: Checkpoint | None = None,
     new_words: int = 0,
+    word_vectors: Embedder | None = None,
     resume: bool = False,
     workers: int | None = None,
     device: str = "cpu",
@@ -69,7 +71,8 @@ def pretrain(
     """Train a model on text to the end of its recipe; its perplexity on all held-out text, where there is any.
 
     The recipe is a name, a .toml file, plain values or a Recipe. Training begins from random weights, or from those of
-    `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder.
+    `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder. The table of
+    words may start from other `word_vectors`; training.freeze says whether they learn.
     """
     folder, recipe = Path(folder), make_recipe(recipe)
     reading = recipe.corpus
@@ -78,6 +81,7 @@ def pretrain(
     # Of several graphics cards each of a machine's processes takes its own.
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
+    _check_words(recipe, new_words, word_vectors)
     rank, world = _join_processes()
     new = not folder.exists()
     with files.locked(folder) if rank == 0 else nullcontext():
@@ -94,7 +98,12 @@ def pretrain(
         )
         if vocabulary is not None and start is None:
             check_frequency_order(corpus)
-        trainer = Trainer(new_model(recipe, corpus, start).to(place), recipe, corpus, rank=rank, world=world)
+        model = new_model(recipe, corpus, start)
+        if word_vectors is not None:
+            found = start_words(model, corpus.vocabulary.words, word_vectors, seed=recipe.training.seed)
+            if rank == 0:
+                progress.message(f"word vectors: {found}")
+        trainer = Trainer(model.to(place), recipe, corpus, rank=rank, world=world)
         if resume and (folder / STATE).exists():
             with files.parsing(folder / STATE, "the state of this run"):
                 trainer.load_state_dict(files.read_state(folder / STATE), folder / STATE)
@@ -306,6 +315,17 @@ def _join_processes() -> tuple[int, int]:
         import_module("torch.distributed.nn")
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     return dist.get_rank(), world
+
+
+def _check_words(recipe: Recipe, new_words: int, given: Embedder | None) -> None:
+    """Refuse vectors that the model has no table for, or none of their width, and new words in a frozen table."""
+    words = recipe.model.words
+    if new_words and words and recipe.training.freeze != "none":
+        raise ConfigError("new words need a row in the table of words that learns: leave out training.freeze")
+    if given is not None and words is None:
+        raise ConfigError(f"word vectors: the recipe has no table of words: set model.words.dim to {given.width}")
+    if given is not None and words is not None and words.dim != given.width:
+        raise ConfigError(f"word vectors: they are {given.width} wide, and model.words.dim is {words.dim}")
 
 
 def _check_autocast(settings: TrainSettings, device: torch.device) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from elmokit.checkpoints.checkpoint import Checkpoint, check_finite, load_optimizer
 from elmokit.checkpoints.tables import check_shapes
 from elmokit.config import ModelConfig
-from elmokit.errors import ConfigError, ElmoError
+from elmokit.embedder import Embedder
+from elmokit.errors import ConfigError, DataError, ElmoError
 from elmokit.model.bilm import State
 from elmokit.model.language_model import LanguageModel, Step
 from elmokit.model.threads import keep_freed_memory
@@ -74,6 +75,23 @@ def new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> Langu
     return model
 
 
+@torch.no_grad()
+def start_words(model: LanguageModel, words: Sequence[str], given: Embedder, *, seed: int) -> str:
+    """Start the table of words from given vectors, where zeros mean that a word has none, and say how many have one.
+
+    The rows of other words are random, with the mean and the spread that the given vectors have in each dimension.
+    """
+    vectors = torch.from_numpy(given.embed([list(words)], layers="top")[0])  # (V, D)
+    known = vectors.any(dim=1)
+    if not known.any():
+        raise DataError("word vectors: no word of the vocabulary has one: are they of another language?")
+    spread, mean = torch.std_mean(vectors[known], dim=0, correction=0)
+    random = torch.randn(vectors.shape, generator=_generator(seed)) * spread + mean
+    assert model.bilm.tokens.words is not None
+    model.bilm.tokens.words.weight.copy_(torch.where(known[:, None], vectors, random))
+    return f"{int(known.sum()):,} of the {len(words):,} words of the vocabulary have one"
+
+
 class Trainer:
     """One process's part in training a language model on a corpus."""
 
@@ -96,7 +114,6 @@ class Trainer:
 
     def advance(self) -> StepResult:
         """Read on, and learn from it."""
-        self.model.bilm.requires_grad_(self.step >= self.head_steps)
         self.optimizer.zero_grad()
         loss = targets = 0.0
         for _ in range(self.settings.accumulate):
@@ -139,6 +156,9 @@ class Trainer:
     def accumulate_gradients(self) -> tuple[float, int]:
         """Add the next chunk's gradients to the weights'; its summed loss and the number of its targets."""
         settings, number = self.settings, self.streams.total_steps
+        self.model.bilm.requires_grad_(self.step >= self.head_steps)
+        for part in frozen_parts(self.model, settings.freeze):
+            part.requires_grad_(False)
         chunk = next(self.streams)
         inputs = np.stack([chunk.forward.inputs, chunk.backward.inputs])  # (2, T, B)
         words, indices = np.unique(inputs, return_inverse=True)
@@ -229,3 +249,12 @@ class Trainer:
 
 def _generator(*seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
+
+
+def frozen_parts(model: LanguageModel, freeze: str | int) -> list[nn.Module]:
+    """The parts that stay as they are, from the bottom up."""
+    tokens, stacks = model.bilm.tokens, model.bilm.stacks
+    if isinstance(freeze, int):
+        return [tokens, *(layer for stack in stacks for layer in stack[:freeze])]
+    parts: dict[str, list[nn.Module | None]] = {"none": [], "words": [tokens.words], "tokens": [tokens]}
+    return [part for part in parts[freeze] if part is not None]

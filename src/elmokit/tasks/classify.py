@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Biattention, EncoderSettings, input_encoder, max_mean
 from elmokit.tasks.examples import LabelledText
-from elmokit.tasks.readers import read_labelled
+from elmokit.tasks.readers import find_labelled, read_labelled
 from elmokit.tasks.scores import accuracy, macro_f1
 from elmokit.tasks.task import Inputs, Item, Scores, Task, Widths, parse_tokens, token_texts
 from elmokit.text.tokenizers import Tokenizer
@@ -23,9 +23,9 @@ class Settings(EncoderSettings):
     """How texts are read and their classes learned."""
 
     label: str | int | None = None
-    """The column or field of the class, where a file has several; a number, from 0, where columns have no names."""
+    """The column or field of the class, by its name or its number from 0; found by itself unless given."""
     text: str | int | None = None
-    """The column or field of the text."""
+    """The column or field of the text, likewise."""
     fine: bool = False
     """Keep TREC's fine classes, ABBR:exp; else the coarse ones, ABBR."""
     hidden: int = 300
@@ -67,15 +67,23 @@ class Model(nn.Module):
 
 
 def read(path: Path, settings: Settings, *, phrases: bool = False) -> Iterator[LabelledText]:
-    """Texts of PTB trees, JSONL, TREC or TSV."""
-    label, text = (None if name is None else str(name) for name in (settings.label, settings.text))
-    return read_labelled(path, label=label, text=text, fine=settings.fine, phrases=phrases)
+    """Texts of PTB trees, TREC, fastText, JSONL, CSV or TSV."""
+    return read_labelled(path, label=settings.label, text=settings.text, fine=settings.fine, phrases=phrases)
 
 
 def read_train(path: Path, settings: Settings) -> Iterable[LabelledText]:
     """The same, or each phrase of PTB trees, once with each class that it has."""
     examples = read(path, settings, phrases=settings.phrases)
     return {(phrase.text, phrase.label): phrase for phrase in examples}.values() if settings.phrases else examples
+
+
+def find(path: Path, settings: Settings) -> tuple[Settings, str]:
+    """The settings with the columns of a table that names none, and what was found."""
+    layout = find_labelled(path, label=settings.label, text=settings.text)
+    if layout is None or layout.names or not layout.columns:
+        return settings, layout.described if layout else ""
+    label, text = layout.columns
+    return replace(settings, label=label, text=text), layout.described
 
 
 def score(gold: Sequence[LabelledText], predicted: Sequence[LabelledText]) -> Scores:
@@ -96,6 +104,7 @@ TASK = Task(
     model=Model,
     read=read,
     read_train=read_train,
+    find=find,
     parse=parse,
     prepare=lambda example, tokenize: Item(example, (token_texts(example.text, tokenize),)),
     labels=lambda example: [(example.label, example.place)],

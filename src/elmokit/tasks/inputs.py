@@ -98,20 +98,21 @@ class MixReport(msgspec.Struct, frozen=True):
     place: str
     """"input" or "output"."""
     weights: list[float]
-    """What each layer counts for; they add up to 1."""
+    """What each layer counts for; learned ones add up to 1, after the 1 of the static part where there is one."""
     gamma: float
 
 
 class FrozenSource(nn.Module):
     """An embedder that stays as it is; its layers come from the cache, if they are there."""
 
-    def __init__(self, embedder: Embedder, settings: InputSettings) -> None:
+    def __init__(self, embedder: Embedder, settings: InputSettings, static: Embedder | None = None) -> None:
         super().__init__()
-        self.embedder = embedder
+        self.embedder, self.static = embedder, static
         self.cache: LayerCache | None = None
         mixed = embedder.layer_count > 1 and settings.mix != "apart"
-        count, options = _mix_options(embedder, settings)
-        self.mixes = nn.ModuleList(ScalarMix(embedder.layer_count, **options) for _ in range(count if mixed else 0))
+        count, options = _mix_options(embedder, settings) if mixed else (0, {})
+        widths = None if static is None else (static.width, embedder.width)
+        self.mixes = nn.ModuleList(ScalarMix(embedder.layer_count, widths=widths, **options) for _ in range(count))
         self.parts = (1 if mixed else embedder.layer_count, embedder.width)
 
     def forward(self, sentences: Sequence[Tokens]) -> list[Tensor]:
@@ -122,21 +123,23 @@ class FrozenSource(nn.Module):
             distinct = list(dict.fromkeys(sentences))  # many questions may be asked about one text
             found = dict(zip(distinct, self.embedder.embed(distinct, layers="all"), strict=True))
             read = np.concatenate([found[sentence] for sentence in sentences], axis=1)
-        layers = torch.from_numpy(read)  # (L, N, D)
-        return [mix(layers) for mix in self.mixes] or [layers.transpose(0, 1).flatten(1)]
+        layers, static = torch.from_numpy(read), None  # (L, N, D)
+        if self.static is not None:
+            static = torch.from_numpy(np.concatenate(self.static.embed(sentences, layers="top")))  # (N, E)
+        return [mix(layers, static) for mix in self.mixes] or [layers.transpose(0, 1).flatten(1)]
 
 
 class TunedSource(nn.Module):
     """A model whose own weights learn too: those of a copy, for it may serve others."""
 
-    def __init__(self, embedder: Embedder, settings: InputSettings) -> None:
+    def __init__(self, embedder: Embedder, settings: InputSettings, static: Embedder | None = None) -> None:
         super().__init__()
         if settings.mix == "apart":
             raise ConfigError("layers that stand side by side, mix 'apart', are for frozen models: trainable 'mix'")
         if not isinstance(embedder, Elmo):
             raise ConfigError(f"of all embedders only an ELMo model can learn itself, not a {type(embedder).__name__}")
         count, options = _mix_options(embedder, settings)
-        options |= {"mixes": count, "dropout": 0.0, "trainable": settings.trainable}
+        options |= {"mixes": count, "dropout": 0.0, "trainable": settings.trainable, "static": static}
         self.layer = ElmoEmbedding(deepcopy(embedder), **options)
         self.parts = (1, embedder.width)
         self.trainable = settings.trainable
@@ -168,11 +171,12 @@ class InputLayer(nn.Module):
         if not embedders:
             raise ConfigError("a task needs at least one embedder: a model, static vectors or both")
         self.settings = settings
+        static = _static_part(embedders) if settings.mix == "static" else None
+        self.numbers = [number for number, one in enumerate(embedders) if one is not static]
+        sources = ((embedders[number], settings, static) for number in self.numbers)
         self.sources = nn.ModuleList(
-            FrozenSource(one, settings)
-            if settings.trainable == "mix" or one.layer_count == 1
-            else TunedSource(one, settings)
-            for one in embedders
+            FrozenSource(*source) if settings.trainable == "mix" or source[0].layer_count == 1 else TunedSource(*source)
+            for source in sources
         )
         if settings.trainable != "mix" and not self.stages():
             raise ConfigError(f"trainable is {settings.trainable!r}: there is no model of many layers to be trained")
@@ -217,20 +221,32 @@ class InputLayer(nn.Module):
 
     def cacheable(self) -> dict[int, FrozenSource]:
         """The sources worth a cache, by their numbers: static vectors are looked up as fast as they are read back."""
-        frozen = {n: source for n, source in enumerate(self.sources) if isinstance(source, FrozenSource)}
+        numbered = zip(self.numbers, self.sources, strict=True)
+        frozen = {n: source for n, source in numbered if isinstance(source, FrozenSource)}
         return {number: source for number, source in frozen.items() if source.embedder.layer_count > 1}
 
     def mix_reports(self) -> list[MixReport]:
         return [MixReport(n, place, mix.layer_weights().tolist(), mix.gamma.item()) for n, place, mix in self._mixes()]
 
     def _mixes(self) -> Iterator[tuple[int, str, Any]]:
-        for number, source in enumerate(self.sources):
+        for number, source in zip(self.numbers, self.sources, strict=True):
             for place, mix in zip(("input", "output"), source.mixes, strict=False):
                 yield number, place, mix
+
+
+def _static_part(embedders: Sequence[Embedder]) -> Embedder | None:
+    """E(x) of the mix E(x) + Σ s·h: the static vectors, or layer 0 where there are none."""
+    static = [one for one in embedders if one.layer_count == 1]
+    if len(static) > 1:
+        raise ConfigError(f"the static mix takes one set of static vectors: {len(static)} were given")
+    if len(static) == len(embedders):
+        raise ConfigError("the static mix adds layers to static vectors: a model of several layers is needed too")
+    return static[0] if static else None
 
 
 def _mix_options(embedder: Embedder, settings: InputSettings) -> tuple[int, dict[str, Any]]:
     """How many mixes, and what they are made with."""
     layers = embedder.layer_count
-    fixed = [1 / layers] * layers if settings.mix == "average" else None
-    return 1 + settings.output_mix, {"kind": "last" if settings.mix == "last" else "learned", "fixed": fixed}
+    fixed = [1 / layers] * layers if settings.mix == "average" else settings.mix_weights
+    kind = settings.mix if settings.mix in ("last", "static") else "learned"
+    return 1 + settings.output_mix, {"kind": kind, "fixed": fixed}

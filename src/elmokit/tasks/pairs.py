@@ -1,7 +1,8 @@
 """How two texts relate, as premise and hypothesis: ESIM (Chen et al. 2017) reads each in the light of the other."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn import functional as F
 from elmokit.model.dropout import Dropout
 from elmokit.tasks.encoder import Encoder, EncoderSettings, input_encoder, masked_softmax, max_mean
 from elmokit.tasks.examples import LabelledPair
-from elmokit.tasks.readers import read_pairs
+from elmokit.tasks.readers import find_pairs, read_pairs
 from elmokit.tasks.scores import accuracy
 from elmokit.tasks.task import Inputs, Item, Task, Widths, parse_two_texts, token_texts
 from elmokit.text.tokenizers import Tokenizer
@@ -19,8 +20,14 @@ from elmokit.text.tokenizers import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(EncoderSettings):
-    """How the relation of two texts is learned."""
+    """How pairs of texts are read and their relation learned."""
 
+    label: str | int | None = None
+    """The column or field of the label, by its name or its number from 0; found by itself unless given."""
+    first: str | int | None = None
+    """The column or field of the first text, likewise."""
+    second: str | int | None = None
+    """The column or field of the second text, likewise."""
     hidden: int = 200
     """Width of both BiLSTMs in each direction, and of the layers after them."""
 
@@ -73,6 +80,20 @@ def _swapped(rows: Tensor) -> Tensor:
     return rows.reshape(-1, 2, *rows.shape[1:]).flip(1).reshape(rows.shape)
 
 
+def read(path: Path, settings: Settings) -> Iterator[LabelledPair]:
+    """Pairs of SNLI's JSONL, of SICK's table, and of other tables."""
+    return read_pairs(path, label=settings.label, first=settings.first, second=settings.second)
+
+
+def find(path: Path, settings: Settings) -> tuple[Settings, str]:
+    """The settings with the columns of a table that names none, and what was found."""
+    layout = find_pairs(path, label=settings.label, first=settings.first, second=settings.second)
+    if layout.names or not layout.columns:
+        return settings, layout.described
+    first, second, label = layout.columns
+    return replace(settings, first=first, second=second, label=label), layout.described
+
+
 def parse(values: Mapping[str, Any], tokenize: Tokenizer) -> LabelledPair:  # noqa: ARG001
     """A pair by our names or by SNLI's."""
     names = ("sentence1", "sentence2") if "sentence1" in values else ("first", "second")
@@ -83,7 +104,8 @@ TASK = Task(
     name="pairs",
     settings=Settings,
     model=Model,
-    read=lambda path, _: read_pairs(path),
+    read=read,
+    find=find,
     parse=parse,
     prepare=lambda pair, tokenize: Item(pair, (token_texts(pair.first, tokenize), token_texts(pair.second, tokenize))),
     labels=lambda example: [(example.label, example.place)],

@@ -69,10 +69,11 @@ class Predictor:
             yield from self.model.predict(chunk)
             size = min(2 * size, CHUNK)
 
-    def read(self, path: str | Path, *, encoding: str = UTF8) -> list[Any]:
-        """The labelled examples of a file."""
+    def read(self, path: str | Path, settings: Mapping[str, Any] | None = None, *, encoding: str = UTF8) -> list[Any]:
+        """The labelled examples of a file, read as in training but for these settings."""
+        chosen = self.task.settings_from({**msgspec.to_builtins(self.settings), **(settings or {})})
         with reading_as(encoding):
-            return list(self.task.read(Path(path), self.settings))
+            return list(self.task.read(Path(path), chosen))
 
     def evaluate(self, examples: Iterable[Any]) -> Scores:
         """How good the answers to labelled examples are."""

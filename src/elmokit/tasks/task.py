@@ -4,6 +4,7 @@ The docstrings of settings are the command line's help.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -23,6 +24,7 @@ Tokens = tuple[str, ...]
 Scores = dict[str, float]
 Kind = TypeVar("Kind")
 ABOVE_ZERO = math.ulp(0.0)
+FEWEST_LABELS = 10  # of fewer, all may be different
 ORIGIN = ("place", "path", "lines")  # an example's fields that say where it came from
 
 
@@ -30,8 +32,11 @@ ORIGIN = ("place", "path", "lines")  # an example's fields that say where it cam
 class InputSettings:
     """What a task's model sees of the embedders' layers."""
 
-    mix: Literal["learned", "last", "average", "apart"] = "learned"
-    """How layers become one: by learned weights, the last one alone, their average, or all side by side."""
+    mix: Literal["learned", "last", "average", "static", "apart"] = "learned"
+    """How layers become one: by learned weights, the last one alone, their average, or all side by side; or static
+    vectors, layer 0 if there are none, plus the other layers by learned weights."""
+    mix_weights: tuple[float, ...] | None = None
+    """Fixed weights of the layers, in place of learned ones; for the static mix of those from 1 on."""
     output_mix: bool = False
     """Put a second mix beside what the task's encoder gives."""
     mix_penalty: float = 0.001
@@ -52,6 +57,8 @@ class InputSettings:
             raise ConfigError(f"input_dropout is {self.input_dropout}: it goes from 0 to below 1")
         if self.output_mix and self.mix == "apart":
             raise ConfigError("output_mix is a second mix: where layers stand apart, mix 'apart', there is none")
+        if self.mix_weights is not None and self.mix not in ("learned", "static"):
+            raise ConfigError(f"mix_weights are the layers' weights: the mix {self.mix!r} has its own")
         _check_from(self, 0, "mix_penalty", "unfreeze_epochs")
         _check_from(self, ABOVE_ZERO, "tuned_rate", "lower_rate")
 
@@ -187,6 +194,8 @@ class Task:
     """Every label of a gold answer and where it stands."""
     read_train: Callable[[Path, Any], Iterable[Any]] | None = None
     """Where a task can learn from other examples of a file than those that `read` gives."""
+    find: Callable[[Path, Any], tuple[Any, str]] | None = None
+    """What a file shows of how it is to be read: the settings with it, for other files too, and a line that says it."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """The fields of FitSettings for which it has defaults of its own."""
     inputs: InputSettings | None = None
@@ -218,9 +227,16 @@ class Task:
             are = "is" if len(given) == 1 else "are"
             raise ConfigError(f"{self.name} {self.reason}: {' and '.join(given)} {are} not for it")
 
-    def all_labels(self, examples: Iterable[Any]) -> tuple[str, ...]:
-        """The labels of the training data, sorted."""
-        return tuple(sorted({label for example in examples for label, _ in self.labels(example)}))
+    def count_labels(self, examples: Sequence[Any]) -> Counter[str]:
+        """How often the training data has each label; refused where nearly all are different: they are none."""
+        places = {label: place for example in examples for label, place in self.labels(example)}
+        counts = Counter(label for example in examples for label, _ in self.labels(example))
+        if counts.total() >= FEWEST_LABELS and 2 * len(counts) > counts.total():
+            label, place = next(iter(places.items()))
+            different = f"{len(counts):,} of {counts.total():,} labels are different, {label[:40]!r} is one"
+            hint = "--label-column" if "label" in self.settings.__dataclass_fields__ else "-s column="
+            raise DataError(f"{place.path}: {different}: choose the column of the labels by {hint}")
+        return counts
 
     def check_labels(self, examples: Iterable[Any], known: Sequence[str]) -> None:
         """Refuse a label that the training data lacks, and say where it stands."""

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ Source = str | Path
 Embedders = Mapping[str, Embedder] | Iterable[Source | tuple[Source, Embedder]]
 """Models by name or path, or any embedders by the names or paths under which they are found again."""
 
+MOST_SHOWN = 20  # labels
 OLD_PARTIAL = ".partial"  # where earlier versions wrote copies
 
 MODULES = (tagging, classify, pairs, span_qa, srl, coref, wsd)
@@ -91,6 +93,11 @@ def train(
     )
     _check_folder(_path(folder), task, chosen)
     with reading_as(encoding):  # what is wrong with the data is told before hours of learning
+        if task.find:
+            found, described = task.find(_path(train), chosen.settings)
+            chosen = replace(chosen, settings=found)
+            if described:
+                progress.message(f"{train}: {described}")
         held_out = list(task.read(_path(dev), chosen.settings))
         examples = list((task.read_train or task.read)(_path(train), chosen.settings))
     named = _named(embedders)
@@ -126,7 +133,8 @@ def fit(
         if not part:
             raise DataError(f"the {which} data holds no examples")
     training = options.training or task.training_from({})
-    labels = task.all_labels(examples)  # of all the data: a sample of it may lack some
+    counts = task.count_labels(examples)  # of all the data: a sample of it may lack some
+    labels = tuple(sorted(counts))
     task.check_labels(dev, labels)
     tokenize, models = get_tokenizer(options.tokenizer), list(embedders.values())
     count = max(1, round(options.sample * len(examples)))
@@ -134,6 +142,8 @@ def fit(
     parts = ([examples[number] for number in chosen], dev)
     items = [[task.prepare(example, tokenize) for example in part] for part in parts]
     progress.message(f"{len(items[0]):,} examples to learn from, {len(items[1]):,} to measure on")
+    if counts:
+        progress.message(shown_counts(counts))
     config = TaskConfig(
         task=task.name,
         settings=msgspec.to_builtins(options.settings or task.settings()),
@@ -158,6 +168,13 @@ def fit(
             source.cache = None
         shutil.rmtree(folder / CACHE, ignore_errors=True)
     return Predictor(task, network, config)
+
+
+def shown_counts(counts: Counter[str]) -> str:
+    """Labels in one line, the most frequent first."""
+    most = ", ".join(f"{label[:40]} ({count:,})" for label, count in counts.most_common(MOST_SHOWN))
+    others = f" and {len(counts) - MOST_SHOWN:,} others" if len(counts) > MOST_SHOWN else ""
+    return f"{len(counts):,} labels: {most}{others}"
 
 
 def load(folder: str | Path, *, embedders: Sequence[Embedder] | None = None) -> Predictor:

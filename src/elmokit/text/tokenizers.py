@@ -27,7 +27,7 @@ Tokenizer = Callable[[str], list[Token]]
 _HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = r"\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
 _LETTER = rf"[^\W{_HAN}{_KANA}]"
-_HAN_CHARACTER, _OTHER_WORD = re.compile(rf"[{_HAN}]"), re.compile(rf"{_LETTER}++|[{_KANA}]")
+HAN, _OTHER_WORD = re.compile(rf"[{_HAN}]"), re.compile(rf"{_LETTER}++|[{_KANA}]")
 _SPACED_LETTER = rf"[^\W{_HAN}{_KANA}{unspaced.LETTERS}{unspaced.TIBETAN}]"
 _JOINT = r"(?:[-‐‑.'’]|(?<=\d)[,:/](?=\d))"
 
@@ -105,7 +105,7 @@ def name_for(text: str) -> Literal["jieba", "words"]:
 
 def is_mostly_han(text: str) -> bool:
     """Whether a text has more Han characters than words in letters and kana characters."""
-    han = len(_HAN_CHARACTER.findall(text))
+    han = len(HAN.findall(text))
     return han > 0 and han > len(_OTHER_WORD.findall(text))
 
 

@@ -1,5 +1,7 @@
 """From words to the ids that a model reads."""
 
+import logging
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +10,34 @@ from numpy.typing import NDArray
 from elmokit.config import ModelConfig
 from elmokit.errors import ConfigError
 from elmokit.text.characters import WordIds, character_encoder
+from elmokit.text.tokenizers import HAN
 from elmokit.text.vocabulary import UNK, Vocabulary
+
+logger = logging.getLogger(__name__)
+FEWEST_HAN = 20  # characters from which on it is worth saying that many are unknown
+MOST_UNKNOWN = 0.1
+
+
+class HanWatch:
+    """Tells the logger once if a model does not know the Han characters that it reads, as a simplified one 這."""
+
+    def __init__(self, known: str) -> None:
+        self.known = frozenset(known)
+        self.seen = 0
+        self.unknown: Counter[str] = Counter()
+
+    def look(self, words: Sequence[str]) -> None:
+        """Count the characters of words, each of which comes once."""
+        if not self.known or self.seen < 0:
+            return
+        characters = HAN.findall("".join(words))
+        self.seen += len(characters)
+        self.unknown.update(character for character in characters if character not in self.known)
+        if self.seen >= FEWEST_HAN and self.unknown.total() > MOST_UNKNOWN * self.seen:
+            examples = " ".join(character for character, _ in self.unknown.most_common(5))
+            share = f"{self.unknown.total()} of {self.seen} Han characters are unknown to the model, such as {examples}"
+            logger.warning(f"{share}: if they are traditional and it knows simplified ones, use --simplify")
+            self.seen = -1
 
 
 class WordEncoder:
@@ -19,6 +48,8 @@ class WordEncoder:
             raise ConfigError("a model that reads word vectors needs its vocabulary")
         self.characters = character_encoder(config.characters) if config.characters else None
         self.vocabulary = vocabulary if config.words else None
+        alphabet = config.characters.characters if config.characters else ""
+        self.han = HanWatch(alphabet or "".join(vocabulary.words if vocabulary else ()))
         self.longest = config.words.max_characters if config.words else None
         self.rows = config.words.rows if config.words else 0
         self.unknown: int | None = None  # whose vector other words have, where not all have their own
@@ -29,6 +60,7 @@ class WordEncoder:
                 raise ConfigError(f"{found}: it needs a vector, which all words without one share")
 
     def encode(self, words: Sequence[str]) -> WordIds:
+        self.han.look(words)
         return WordIds(
             None if self.characters is None else self.characters.encode(words),
             None if self.vocabulary is None else self._word_ids(self.vocabulary, words),

@@ -1,11 +1,8 @@
-"""Texts and their labels, pairs of texts, and questions about them: PTB trees, TREC, tables, JSON lines, SQuAD's JSON.
-
-Tables, SICK's among them, have the names of their columns in the first line, or not; there is no quoting.
-"""
+"""Texts and their labels, pairs of texts, and questions about them: PTB trees, TREC, fastText, tables, SQuAD's JSON."""
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,42 +11,81 @@ import msgspec
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Answer, LabelledPair, LabelledSpan, LabelledText, Place, Question
 from elmokit.tasks.readers.lines import Line, decode, expecting, read_bytes, read_lines, unescape
+from elmokit.tasks.readers.tables import Column, Layout, Wanted, find_columns, is_json, read_columns
 from elmokit.text.packing import ending
 
-LABELS = ("label", "labels", "gold_label", "class", "category")
-TEXTS = ("text", "text_a", "sentence", "review", "question")
-JUDGMENTS = ("entailment_judgment", "entailment_label", "gold_label", "label")
-SICK_COLUMNS = (("sentence_A", "sentence1"), ("sentence_B", "sentence2"), JUDGMENTS)
+LABELS = (
+    *("label", "labels", "gold_label", "class", "category", "sentiment", "intent", "emotion", "topic", "polarity"),
+    *("target", "class index", "stars", "rating", "标签", "类别", "分类", "情感", "意图", "標籤", "類別", "分類"),
+)
+TEXTS = (
+    *("text", "text_a", "sentence", "review", "question", "content", "comment", "tweet", "message", "utterance"),
+    *("query", "document", "body", "description", "title"),
+    *("文本", "内容", "句子", "评论", "正文", "问题", "标题", "文字", "內容", "評論", "問題", "標題"),
+)
+FIRSTS = ("sentence_a", "sentence1", "premise", "text_a", "text1", "question1", "first", "句子1", "文本1", "前提")
+SECONDS = ("sentence_b", "sentence2", "hypothesis", "text_b", "text2", "question2", "second", "句子2", "文本2", "假设")
+JUDGMENTS = ("entailment_judgment", "entailment_label", *LABELS, "is_duplicate", "relation", "关系")
 UNDECIDED = "-"  # SNLI's label of a pair that people could not agree upon
 LARGEST = 1 << 30  # bytes of a SQuAD file; SQuAD itself has 30 million
-Names = Sequence[Sequence[str]]
 _TREC_LINE = re.compile(r"(?P<coarse>[A-Z]+):(?P<fine>[A-Za-z]+) (?P<question>.*\S.*)")
+_FASTTEXT_LINE = re.compile(r"__label__(?P<label>\S+)[ \t]+(?P<text>.*\S.*)")
 _ID = re.compile(r'"id"\s*+:\s*+("(?:[^"\\]|\\.)*+")')
 
 
 def read_labelled(
-    path: Path, *, label: str | None = None, text: str | None = None, fine: bool = False, phrases: bool = False
+    path: Path, *, label: Column = None, text: Column = None, fine: bool = False, phrases: bool = False
 ) -> Iterator[LabelledText]:
-    """JSON lines by the ending; trees, TREC's questions and tables by how their first line looks.
+    """Trees, TREC's questions and fastText's lines by how their first line looks; else tables and JSON lines.
 
     `label` and `text` name fields or columns; `fine` is for TREC's labels, `phrases` for all nodes of the trees.
     """
-    jsonl = ending(path)[0] == ".jsonl"
-    first = "" if jsonl else next((line.text.lstrip(" ") for line in read_lines(path, blank=False)), "")
-    if first.startswith("(") and "\t" not in first:
+    read = _lines_reader(path)
+    if read is _read_trees:
         return _read_trees(path, phrases)
     if phrases:
         raise ConfigError(f"{path}: phrases with labels of their own are in PTB trees alone, and these are none")
-    if jsonl:
-        return _read_objects(path, label or "label", text or "text")
-    if _TREC_LINE.fullmatch(first):
+    if read is _read_trec:
         return _read_trec(path, fine)
-    return _read_table(path, label, text)
+    return _read_fasttext(path) if read else _read_table(path, _label_and_text(label, text))
 
 
-def read_pairs(path: Path) -> Iterator[LabelledPair]:
-    """SNLI's JSON lines by the ending .jsonl; else SICK's table."""
-    return _read_snli(path) if ending(path)[0] == ".jsonl" else _read_sick(path)
+def read_pairs(
+    path: Path, *, label: Column = None, first: Column = None, second: Column = None
+) -> Iterator[LabelledPair]:
+    """SNLI's JSON lines, SICK's table, and what is like them; pairs without a gold label are left out."""
+    return _read_pair_table(path, _pair_and_label(label, first, second))
+
+
+def find_labelled(path: Path, *, label: Column = None, text: Column = None) -> Layout | None:
+    """Where the columns are that `read_labelled` reads; none where the format has no columns."""
+    return None if _lines_reader(path) else find_columns(path, _label_and_text(label, text))
+
+
+def find_pairs(path: Path, *, label: Column = None, first: Column = None, second: Column = None) -> Layout:
+    """Where the columns are that `read_pairs` reads."""
+    return find_columns(path, _pair_and_label(label, first, second))
+
+
+def _label_and_text(label: Column, text: Column) -> tuple[Wanted, ...]:
+    return Wanted("label", LABELS, label, is_label=True), Wanted("text", TEXTS, text)
+
+
+def _pair_and_label(label: Column, first: Column, second: Column) -> tuple[Wanted, ...]:
+    texts = Wanted("first text", FIRSTS, first), Wanted("second text", SECONDS, second)
+    return *texts, Wanted("label", JUDGMENTS, label, is_label=True)
+
+
+def _lines_reader(path: Path) -> Callable[..., Iterator[LabelledText]] | None:
+    """The reader of a format whose lines are no tables."""
+    if is_json(path) or ending(path)[0] == ".csv":
+        return None
+    line = next((line.text.lstrip(" ") for line in read_lines(path, blank=False)), "")
+    if line.startswith("(") and "\t" not in line:
+        return _read_trees
+    if _FASTTEXT_LINE.fullmatch(line):
+        return _read_fasttext
+    return _read_trec if _TREC_LINE.fullmatch(line) else None
 
 
 @expecting("a tree a line: (3 (2 It) (4 works))")
@@ -102,93 +138,41 @@ def _read_trec(path: Path, fine: bool) -> Iterator[LabelledText]:
         yield LabelledText(tuple(token for token in found["question"].split(" ") if token), label, line.place)
 
 
-@expecting("a label, a tab and a text a line")
-def _read_table(path: Path, label: str | None, text: str | None) -> Iterator[LabelledText]:
-    """Columns by their names, or by their numbers from 0 where there are no names.
-
-    If not said otherwise, by the names that are usual, and else the first column and the second.
-    """
-    names = ((label,) if label else LABELS, (text,) if text else TEXTS)
-    for (its_label, its_text), place in _table_rows(path, names, unnamed=(label or "0", text or "1")):
-        yield LabelledText(its_text, its_label, place)
-
-
-@expecting("two sentences and a label a line")
-def _read_sick(path: Path) -> Iterator[LabelledPair]:
-    for (first, second, label), place in _table_rows(path, SICK_COLUMNS):
-        yield LabelledPair(first, second, label, place)
-
-
-def _table_rows(path: Path, names: Names, unnamed: Sequence[str] = ()) -> Iterator[tuple[list[str], Place]]:
-    """The columns that have one of the names each; without names, those whose numbers are given."""
-    header: list[str] = []
+@expecting("__label__CLASS and a text a line")
+def _read_fasttext(path: Path) -> Iterator[LabelledText]:
     for line in read_lines(path, blank=False):
-        if not header:
-            header = line.text.split("\t")
-            columns, is_named = _find_columns(line, header, names, unnamed)
-            if is_named:
-                continue
-        cells = line.text.split("\t", len(header) - 1)  # a text in the last column may have tabs of its own
-        if len(cells) < len(header):
-            expected = f"expected {len(header)} as in the first line, with tabs between"
-            raise line.place.error(f"found {len(cells)} columns: {expected}")
-        chosen = [cells[column] for column in columns]
-        if not all(cell.strip() for cell in chosen):
-            raise line.place.error("an empty column: expected something in each")
-        yield chosen, line.place
+        found = _FASTTEXT_LINE.fullmatch(line.text)
+        if found is None or found["text"].startswith("__label__"):
+            raise line.place.error(f"found {line.text[:60]!r}: expected one __label__CLASS and a text")
+        yield LabelledText(found["text"], found["label"], line.place)
 
 
-def _find_columns(first: Line, header: list[str], names: Names, unnamed: Sequence[str]) -> tuple[list[int], bool]:
-    """The numbers of the columns, and whether the first line names them."""
-    folded = [name.strip().lower() for name in header]
-    found = [[folded.index(name.lower()) for name in choices if name.lower() in folded] for choices in names]
-    if all(found):
-        return [numbers[0] for numbers in found], True
-    is_data = all(folded[numbers[0]].isdigit() for numbers in found if numbers)  # a class may look like a number
-    if not is_data or not unnamed or not set(unnamed) <= {str(number) for number in range(len(header))}:
-        expected = ", ".join(" or ".join(map(repr, choices)) for choices in names)
-        raise first.place.error(f"found {header}: expected tab-separated columns, among them {expected}")
-    return [int(number) for number in unnamed], False
+@expecting('a label, a tab and a text a line, or {"text": "…", "label": "…"}')
+def _read_table(path: Path, wanted: tuple[Wanted, ...]) -> Iterator[LabelledText]:
+    for (label, text), place in read_columns(path, wanted):
+        is_tokens = isinstance(text, list) and all(isinstance(token, str) for token in text)
+        whole = tuple(text) if is_tokens else _string(text, "text", place)
+        yield LabelledText(whole, _label(label, place), place)
 
 
-@expecting('an object a line: {"text": "…", "label": "…"}')
-def _read_objects(path: Path, label: str, text: str) -> Iterator[LabelledText]:
-    for row, place in _objects(path):
-        found = row.get(text)
-        is_tokens = isinstance(found, list) and all(isinstance(token, str) for token in found)
-        whole = tuple(found or ()) if is_tokens else _string(row, text, place)
-        yield LabelledText(whole, _label(row, label, place), place)
+@expecting("two texts and a label a line")
+def _read_pair_table(path: Path, wanted: tuple[Wanted, ...]) -> Iterator[LabelledPair]:
+    for (first, second, label), place in read_columns(path, wanted):
+        texts = _string(first, "first text", place), _string(second, "second text", place)
+        if (its_label := _label(label, place)) != UNDECIDED:
+            yield LabelledPair(*texts, its_label, place)
 
 
-@expecting("an object a line with gold_label, sentence1 and sentence2")
-def _read_snli(path: Path) -> Iterator[LabelledPair]:
-    """SNLI and MultiNLI; pairs without a gold label are left out."""
-    for row, place in _objects(path):
-        first, second = (_string(row, name, place) for name in ("sentence1", "sentence2"))
-        if (label := _label(row, "gold_label", place)) != UNDECIDED:
-            yield LabelledPair(first, second, label, place)
-
-
-def _objects(path: Path) -> Iterator[tuple[dict[str, Any], Place]]:
-    for line in read_lines(path, blank=False):
-        try:
-            yield msgspec.json.decode(line.text, type=dict[str, Any]), line.place
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise line.place.error(f"found no JSON object ({error}): expected one per line") from None
-
-
-def _string(row: dict[str, Any], name: str, place: Place) -> str:
-    value = row.get(name)
+def _string(value: Any, what: str, place: Place) -> str:
     if not isinstance(value, str):
-        found = f"{name} = {value!r}" if name in row else f"the fields {', '.join(map(repr, row)) or 'none'}"
-        raise place.error(f"found {found}: expected a string in the field {name!r}")
+        found = "nothing" if value is None else repr(value)[:60]
+        raise place.error(f"found {found} as the {what}: expected a string")
     return value
 
 
-def _label(row: dict[str, Any], name: str, place: Place) -> str:
+def _label(value: Any, place: Place) -> str:
     """Labels may be numbers."""
-    value = row.get(name)
-    return str(value) if isinstance(value, int) else _string(row, name, place)
+    return str(value) if isinstance(value, int) else _string(value, "label", place)
 
 
 class _Answer(msgspec.Struct):
