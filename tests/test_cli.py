@@ -334,6 +334,39 @@ class TestFrontDoor:
             _ = elmokit.nonsense
 
 
+CTRL_C = """
+import signal, sys, time
+from elmokit import cli
+from elmokit.__main__ import main
+
+class Swallowing:
+    def __del__(self):  # Python drops what is raised here
+        raise KeyboardInterrupt
+
+def in_a_destructor(*_, **__):
+    Swallowing()
+    time.sleep(60)
+
+def in_an_import(*_, **__):
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    import torch
+    time.sleep(60)
+
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+cli.app = {command}
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["in_a_destructor", "in_an_import"])
+def test_ctrl_c_is_never_lost(command):
+    code = CTRL_C.replace("{command}", command)
+    settings = {"capture_output": True, "text": True, "timeout": 60, "preexec_fn": hear_interrupts}
+    done = subprocess.run([sys.executable, "-c", code], check=False, **settings)
+    assert done.returncode == 130
+    assert done.stderr == "elmokit: interrupted; nothing half-written is left\n"
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")
 def test_memory_does_not_grow_with_the_input(tmp_path, model_folder):
     """Each thousand short sentences more take at most 1.5 MB, for their index."""

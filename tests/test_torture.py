@@ -4,13 +4,14 @@ import os
 from random import Random
 
 import pytest
+from torture.callers import threads
 from torture.commands import full_disk, kill, two_writers
 from torture.mutants import MUTANTS, MUTANTS_A_PROCESS
 from torture.outcomes import CLEAR, RIGHT, Outcomes
 from torture.strangers import server_tricks, wild_text
 
 FORMATS = ("native", "allenai", "bilm-tf", "manylangs", "allennlp")
-SHARE = {"wild text": (wild_text, 10), "servers with tricks": (server_tricks, 10)}
+SHARE = {"wild text": (wild_text, 10), "servers with tricks": (server_tricks, 10), "threads": (threads, 6)}
 
 
 def all_good(outcomes: Outcomes) -> bool:

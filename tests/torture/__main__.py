@@ -12,6 +12,7 @@ from tempfile import mkdtemp
 
 import torch
 
+from torture.callers import threads
 from torture.commands import full_disk, kill_any, two_writers
 from torture.mutants import any_mutant
 from torture.outcomes import CLEAR, RIGHT, Attempt, Outcomes, workshop
@@ -19,11 +20,12 @@ from torture.strangers import server_tricks, wild_text
 
 CAMPAIGNS: dict[str, tuple[Attempt, float]] = {  # and its share of the time
     "mutants of every format": (any_mutant, 0.25),
-    "kills": (kill_any, 0.45),
+    "kills": (kill_any, 0.42),
     "full and read-only disks": (full_disk, 0.15),
     "two writers": (two_writers, 0.07),
     "wild text": (wild_text, 0.05),
     "servers with tricks": (server_tricks, 0.03),
+    "threads": (threads, 0.03),
 }
 
 

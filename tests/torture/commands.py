@@ -1,6 +1,7 @@
 """Long commands in fresh interpreters: killed at random moments, two at once, on disks that are full or read-only."""
 
 import random
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from torture.outcomes import CLEAR, RIGHT, Outcomes, ended, isolated, leftovers,
 
 WORDS = "the a small old cat dog bird river moon house sees likes follows remembers and never again 小猫 月亮".split()
 MOST_KILLS = 5
+INTERRUPTED = (130, -signal.SIGINT)  # the second where Python itself was not ready yet
 RECIPE = ("--recipe", "tiny", "--workers", "1", "-s", "model.hidden=16", "-s", "model.projection=8")
 QUICK = ("-s", "training.batch=8", "-s", "training.epochs=0.6", "-s", "training.save_minutes=0.002")
 
@@ -36,6 +38,10 @@ def home() -> Path:
     (folder / "labels.conll").write_text("\n".join(lines), encoding="utf-8")
     write_checkpoint(random_checkpoint(BYTES), folder / "model", to="allenai")
     return folder
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()
 
 
 class Command(NamedTuple):
@@ -88,6 +94,22 @@ COMMANDS = {
         same_file("task.safetensors"),
         ("--resume",),
     ),
+    "finetune": Command(
+        lambda target: ["finetune", whole("pretrain")[0], home() / "text.txt", "-o", target, "--workers", "1", *QUICK],
+        "tuned",
+        same_weights,
+        ("--resume",),
+    ),
+    "static train": Command(
+        lambda target: ["static", "train", "skip-gram", home() / "text.txt", "-o", target, "--threads", "1"],
+        "words.bin",
+        same_bytes,
+    ),
+    "surprisal": Command(
+        lambda target: ["surprisal", home() / "text.txt", "-m", whole("pretrain")[0], "-o", target],
+        "s.csv",
+        same_bytes,
+    ),
     "index build": Command(
         lambda target: ["index", "build", home() / "text.txt", "-m", home() / "model", "-o", target], "i", same_index
     ),
@@ -132,11 +154,11 @@ def kill(name: str, pick: Random, folder: Path) -> Outcomes:
         try:
             process.wait(timeout=pick.uniform(0, 1.2 * seconds))
         except subprocess.TimeoutExpired:
-            process.kill()
+            process.send_signal(pick.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT)))
             kills += 1
-        if process.wait() == 2:  # the last one must not refuse what a kill has left
-            return Outcomes([f"{name}: after {kills} kills: {ended(process)}"])
-        process.communicate()
+        found = ended(process)
+        if process.returncode not in (0, -signal.SIGKILL, *INTERRUPTED) or "Traceback" in found:
+            return Outcomes([f"{name}: after {kills} kills: {found}"])  # none must refuse what a kill has left
         if process.returncode == 0:
             break
     done = process.returncode == 0

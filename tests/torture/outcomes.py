@@ -17,6 +17,8 @@ from random import Random
 from tempfile import mkdtemp
 from typing import NoReturn
 
+from conftest import hear_interrupts
+
 from elmokit.errors import ElmoError
 
 RIGHT, CLEAR = "right result", "clear error"
@@ -90,6 +92,7 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
+        preexec_fn=hear_interrupts,
     )
 
 

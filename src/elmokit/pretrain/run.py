@@ -266,7 +266,8 @@ class PretrainingRun:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Ctrl-C waits for the end of a step: half of one is nothing to go on from."""
-    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    handler = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(handler):  # nobody is heard here
         yield
         return
     pressed: list[int] = []
@@ -274,7 +275,7 @@ def _uninterrupted() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, handler)
     if pressed:
         raise KeyboardInterrupt
 
