@@ -337,6 +337,7 @@ class TestFrontDoor:
 CTRL_C = """
 import signal, sys, time
 from elmokit import cli
+from elmokit.errors import ElmoError
 from elmokit.__main__ import main
 
 class Swallowing:
@@ -352,19 +353,32 @@ def in_an_import(*_, **__):
     import torch
     time.sleep(60)
 
+def in_torch(*_, **__):
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ElmoError("x: cannot be read")
+
 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 cli.app = {command}
 main()
 """
 
 
-@pytest.mark.parametrize("command", ["in_a_destructor", "in_an_import"])
-def test_ctrl_c_is_never_lost(command):
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("in_a_destructor", "interrupted; nothing half-written is left"),
+        ("in_an_import", "interrupted; nothing half-written is left"),
+        ("in_torch", "x: cannot be read"),
+    ],
+)
+def test_ctrl_c_is_never_lost(command, message):
     code = CTRL_C.replace("{command}", command)
     settings = {"capture_output": True, "text": True, "timeout": 60, "preexec_fn": hear_interrupts}
     done = subprocess.run([sys.executable, "-c", code], check=False, **settings)
     assert done.returncode == 130
-    assert done.stderr == "elmokit: interrupted; nothing half-written is left\n"
+    assert done.stderr == f"elmokit: {message}\n"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak from /proc")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 SECONDS_LATER = 0.05
+_heard: list[int] = []
 
 
 def main() -> None:
@@ -24,16 +25,19 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(130)
+    except SystemExit as left:  # C code that was interrupted may say that something else is wrong
+        sys.exit(130 if left.code == 2 and _heard else left.code)
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # what was to be done is done
 
 
-def _interrupt(_: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise, but not in the midst of an import: torch's would end the process, and importlib may drop it."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return _interrupt_later()
         frame = frame.f_back
+    _heard.append(number)
     raise KeyboardInterrupt
 
 
