@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
     from elmokit.lexicon.occurrences import find_occurrences, survey, type_vectors
     from elmokit.lexicon.plots import write_plot
-    from elmokit.lexicon.predictions import substitutes, surprisal, surprisals
+    from elmokit.lexicon.predictions import surprisal, surprisals
     from elmokit.lexicon.senses import Surroundings, find_senses
     from elmokit.lexicon.settings import SenseSettings, ShiftSettings
     from elmokit.lexicon.shift import find_shift
+    from elmokit.lexicon.substitution import substitutes
     from elmokit.lexicon.surprisal_tables import iter_surprisal, write_surprisal
     from elmokit.text.corpus import make_corpus, open_corpus
 
@@ -36,7 +37,8 @@ _HOMES = {
     "lexicon.neighbors": ("context_neighbors", "word_neighbors"),
     "lexicon.senses": ("Surroundings", "find_senses"),
     "lexicon.plots": ("write_plot",),
-    "lexicon.predictions": ("substitutes", "surprisal", "surprisals"),
+    "lexicon.predictions": ("surprisal", "surprisals"),
+    "lexicon.substitution": ("substitutes",),
     "lexicon.surprisal_tables": ("iter_surprisal", "write_surprisal"),
     "lexicon.shift": ("find_shift",),
     "lexicon.index": ("build_index", "open_index"),
