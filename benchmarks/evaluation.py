@@ -142,11 +142,14 @@ def read_lexsub(folder: Path, part: str) -> list[Instance]:
     """The instances with a gold substitute; substitutes of several words are left out on both sides."""
 
     def parts(name: str, between: str) -> dict[str, list[str]]:
-        lines = (line.split(between) for line in (folder / name).read_text(encoding="utf-8").splitlines())
+        lines = (line.split(between) for line in lines_of(folder / name))
         return {key.strip(): [one.strip() for one in values.split(";") if one.strip()] for key, values in lines}
 
+    def lines_of(path: Path) -> list[str]:
+        return path.read_text(encoding="utf-8", errors="replace").strip("\n").split("\n")  # some bytes are Latin-1
+
     candidates, gold, found = parts("lst.gold.candidates", "::"), parts(f"lst_{part}.gold", "::"), []
-    for line in (folder / f"lst_{part}.preprocessed").read_text(encoding="utf-8").splitlines():
+    for line in lines_of(folder / f"lst_{part}.preprocessed"):
         target, number, position, text = line.split("\t")
         target = ".".join(target.split(".")[:2])  # bar.n.v is a noun that was used as a verb
         counts = dict(one.rsplit(" ", 1) for one in gold.get(f"{target} {number}", ()))

@@ -257,7 +257,7 @@ class TestPredictions:
     def test_surprisal(self, model, capsys):
         run("surprisal", "The bank of zebras", "-m", model)
         lines = capsys.readouterr().out.splitlines()
-        assert [line[19:] for line in lines[1:]] == ["(begin)", "The", "bank", "of", "zebras  (as <UNK>)", "(end)"]
+        assert [line[39:] for line in lines[1:]] == ["(begin)", "The", "bank", "of", "zebras  (as <UNK>)", "(end)"]
         run("surprisal", "The bank of zebras", "-m", model, "--json")
         found = json.loads(capsys.readouterr().out)
         assert [word["known"] for word in found["words"]] == [True, True, True, False]

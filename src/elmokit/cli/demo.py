@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elmokit.elmo import Elmo
-    from elmokit.lexicon.predictions import Substitutes
+    from elmokit.lexicon.substitution import Substitutes
     from elmokit.progress import Progress
     from elmokit.text.brackets import BracketedWord
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import Bracketed, Count, ModelOptions, TextOptions
+from elmokit.cli.options import METADATA, Bracketed, Count, ModelOptions, TextOptions
 from elmokit.cli.output import check_output, print_json, write_rows
 from elmokit.cli.progress import watched
 from elmokit.errors import ConfigError
@@ -67,7 +67,7 @@ def substitutes(
         direction=direction,
         keep=keep,
         among=among or (),
-        similar=static and read_vectors(static.expanduser()),
+        similar=read_vectors(static.expanduser()) if static else None,
     )
     write_rows(output, found.candidates, columns=Substitute._fields)
     if options.json:
@@ -86,17 +86,24 @@ def substitutes(
 class SurprisalOptions(ModelOptions, TextOptions):
     """Which model reads a sentence or files, and how."""
 
+    metadata: Annotated[Path | None, Parameter(help=METADATA)] = None
+
 
 def surprisal(
     *texts: Annotated[str, Parameter(name="SENTENCE or FILES", allow_leading_hyphen=True)],
     options: SurprisalOptions = SurprisalOptions(),
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
+    tokens: Path | None = None,
+    word_column: str = "word",
+    sentence_column: str = "sentence",
 ) -> None:
     """Measure how surprising each word of a sentence or of files is to a language model, in bits; it needs its softmax.
 
     Example: elmokit surprisal "He sat on the bank of the river ."
 
     Example: elmokit surprisal novel.txt -o novel.csv
+
+    Example: elmokit surprisal --tokens reading-times.csv -o surprisal.csv
 
     Parameters
     ----------
@@ -106,7 +113,18 @@ def surprisal(
     output
         Where the table of the words of files goes: .csv, .tsv or .parquet. With it the arguments are files, without it
         a sentence.
+    tokens
+        Instead of texts a .csv or .tsv table with a word per row; all its columns are kept. A word that is several
+        tokens of the model has the sum of their surprisals.
+    word_column
+        The column of that table with the words.
+    sentence_column
+        The column of that table that changes where a sentence ends.
     """
+    if tokens:
+        columns = {"word": word_column, "sentence": sentence_column}
+        _align_table(texts, tokens, output, options, columns)
+        return
     if output and texts:
         _write_table(texts, output, options)
         return
@@ -119,11 +137,31 @@ def surprisal(
     if options.json:
         print_json(found)
         return
-    print("forward  backward  bits")
-    print(f"         {found.begin:8.2f}  (begin)")
-    for word, forward, backward, known in found.words:
-        print(f"{forward:7.2f}  {backward:8.2f}  {word}{'' if known else '  (as <UNK>)'}")
-    print(f"{found.end:7.2f}            (end)")
+    print("forward (entropy)  backward (entropy)  bits")
+    print(f"{' ' * 19}{found.begin:8.2f}{' ' * 12}(begin)")
+    for word, forward, backward, before, after, known in found.words:
+        bits = f"{forward:7.2f}  ({before:6.2f})  {backward:8.2f}  ({after:6.2f})"
+        print(f"{bits}  {word}{'' if known else '  (as <UNK>)'}")
+    print(f"{found.end:7.2f}{' ' * 32}(end)")
+
+
+def _align_table(
+    texts: Sequence[str], tokens: Path, output: Path | None, options: SurprisalOptions, columns: dict[str, str]
+) -> None:
+    """The surprisal of every word of a table."""
+    from elmokit.lexicon.token_tables import write_aligned
+
+    if texts or not output:
+        raise ConfigError("--tokens takes the place of texts, and needs -o: where the new table goes")
+    check_output(output)
+    text = tokens.expanduser().read_text(encoding="utf-8", errors="replace") if tokens.expanduser().is_file() else ""
+    elmo, tokenizer = options.load(text)
+    with watched(str(tokens)) as progress:
+        rows = write_aligned(output, tokens, elmo, tokenizer=tokenizer, progress=progress, **columns)
+    if options.json:
+        print_json({"rows": rows}, indent=None)
+    else:
+        print(f"{output}: {rows:,} rows")
 
 
 def _one_sentence(texts: Sequence[str]) -> str:
@@ -147,7 +185,9 @@ def _write_table(texts: Sequence[str], output: Path, options: SurprisalOptions) 
     check_table(output)
     files = open_texts(texts, **options.files, repeatable=False)
     elmo, tokenizer = options.load(beginning(files))
-    corpus = open_corpus(files, tokenizer, language=options.language, keep_empty=options.meaning == "sentences")
+    keep_empty = options.meaning == "sentences"
+    reading: dict[str, Any] = {"language": options.language, "keep_empty": keep_empty, "metadata": options.metadata}
+    corpus = open_corpus(files, tokenizer, **reading)
     with watched(corpus.name) as progress:
         found = write_surprisal(output, corpus, elmo, progress=progress)
     if options.json:

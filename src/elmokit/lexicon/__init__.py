@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from elmokit.lexicon.shift import find_shift
     from elmokit.lexicon.substitution import substitutes
     from elmokit.lexicon.surprisal_tables import iter_surprisal, write_surprisal
+    from elmokit.lexicon.token_tables import align_surprisal, write_aligned
     from elmokit.text.corpus import make_corpus, open_corpus
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "context_neighbors",
     "find_occurrences",
 ]
+__all__ += ["align_surprisal", "write_aligned"]
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
 __all__ += ["iter_surprisal", "surprisals", "survey", "type_vectors", "word_neighbors", "write_plot", "write_surprisal"]
 
@@ -40,6 +42,7 @@ _HOMES = {
     "lexicon.predictions": ("surprisal", "surprisals"),
     "lexicon.substitution": ("substitutes",),
     "lexicon.surprisal_tables": ("iter_surprisal", "write_surprisal"),
+    "lexicon.token_tables": ("align_surprisal", "write_aligned"),
     "lexicon.shift": ("find_shift",),
     "lexicon.index": ("build_index", "open_index"),
     "lexicon.settings": ("SenseSettings", "ShiftSettings"),

@@ -21,11 +21,13 @@ logger = logging.getLogger(__name__)
 
 
 class WordSurprisal(NamedTuple):
-    """How surprising a word is, in bits."""
+    """How surprising a word is, and how open it was what would come, in bits."""
 
     word: str
     forward: float  # after what stands before it
     backward: float  # before what stands after it
+    forward_entropy: float  # of what could stand there, after what stands before it
+    backward_entropy: float
     known: bool  # whether it is in the vocabulary; if not, it is <UNK> that is predicted
 
 
@@ -46,9 +48,9 @@ def _report_no_prior(model: str) -> None:
 
 
 def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
-    """Minus the base 2 logarithm of each word's probability in both directions, the sentence standing by itself.
+    """- log2 p(word) in both directions, and the entropy - sum_w p(w) log2 p(w) before it; the sentence is by itself.
 
-    The mean over the words and the bound of a direction is the base 2 logarithm of its perplexity.
+    The mean of the first over the words and the bound of a direction is the base 2 logarithm of its perplexity.
     """
     [found] = surprisals(elmo, [sentence])
     return found
@@ -57,11 +59,15 @@ def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
 def surprisals(elmo: Elmo, sentences: Iterable[Sentence]) -> Iterator[SentenceSurprisal]:
     """What `surprisal` says of each of the sentences, in order and in bounded memory."""
     _, vocabulary = elmo.output_layer()
-    for words, *directions in elmo.log_likelihoods(sentences):
-        forward, backward = ((one.astype(np.float64) / -log(2)).tolist() for one in directions)
-        each = zip(words, forward, backward[1:], strict=False)
-        found = tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each)
-        yield SentenceSurprisal(found, end=forward[-1], begin=backward[0])
+    for words, *found in elmo.log_likelihoods(sentences, entropies=True):
+        nats = [np.asarray(one, np.float64) / log(2) for one in found]  # (T + 1,) each
+        forward, backward, *entropies = (-nats[0]).tolist(), (-nats[1]).tolist(), nats[2].tolist(), nats[3][1:].tolist()
+        each = zip(words, forward, backward[1:], *entropies, strict=False)
+        yield SentenceSurprisal(
+            tuple(WordSurprisal(word, *bits, known=word in vocabulary) for word, *bits in each),
+            end=forward[-1],
+            begin=backward[0],
+        )
 
 
 def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both") -> Scores:
