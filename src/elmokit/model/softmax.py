@@ -51,7 +51,7 @@ class FullSoftmax(nn.Module):
         result = h.new_empty(len(h))
         for rows in _chunks(len(h), len(self.bias)):
             log_p = self.log_probabilities(h[rows])  # (n, V)
-            result[rows] = -(log_p.exp() * log_p).sum(dim=1)
+            result[rows] = -torch.einsum("nv,nv->n", log_p.exp(), log_p)
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:
