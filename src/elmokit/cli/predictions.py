@@ -59,16 +59,9 @@ def substitutes(
 
     check_output(output)
     elmo, tokenizer = options.load(sentence)
-    found = find(
-        elmo,
-        read_brackets(sentence, tokenizer),
-        k=k,
-        view=view,
-        direction=direction,
-        keep=keep,
-        among=among or (),
-        similar=read_vectors(static.expanduser()) if static else None,
-    )
+    vectors = read_vectors(static.expanduser()) if static else None
+    wanted: dict[str, Any] = {"view": view, "direction": direction, "keep": keep, "among": among or ()}
+    found = find(elmo, read_brackets(sentence, tokenizer), k=k, similar=vectors, **wanted)
     write_rows(output, found.candidates, columns=Substitute._fields)
     if options.json:
         print_json(found)
