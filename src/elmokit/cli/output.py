@@ -1,9 +1,11 @@
 """What commands print of what they found: a sentence with its word in brackets, or JSON."""
 
-import json
 import sys
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from elmokit.answers import as_text
 
 if TYPE_CHECKING:
     from elmokit.lexicon.occurrences import Occurrence
@@ -17,29 +19,21 @@ def shown(found: "str | Occurrence") -> str:
 
 
 def print_json(found: Any, *, indent: int | None = 2) -> None:
-    """Print what was found as JSON, by numbers what cannot be printed: lone surrogates, or what a terminal lacks."""
-    values = plain(found)
-    text = json.dumps(values, ensure_ascii=False, indent=indent)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(values, indent=indent)
-    print(text, flush=True)
+    """Print what was found as JSON."""
+    print(as_text(found, indent=indent, encoding=sys.stdout.encoding or "utf-8"), flush=True)
 
 
-def plain(value: Any) -> Any:
-    """Dataclasses and named tuples as objects, arrays as lists; an occurrence without its vector."""
-    from elmokit.lexicon.occurrences import Occurrence
+def check_output(path: Path | None) -> None:
+    """Refuse a table that could not be written before any work is done."""
+    if path is not None:
+        from elmokit.lexicon.tables import check_table
 
-    if isinstance(value, Occurrence):
-        context, position, _ = value
-        return {"token": value.token, "sentence": context.text, "position": position, "document": context.document}
-    if is_dataclass(value) and not isinstance(value, type):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value.tolist() if hasattr(value, "tolist") else value
+        check_table(path.expanduser())
+
+
+def write_rows(path: Path | None, found: Sequence[Any], *, columns: Sequence[str], **more: Any) -> None:
+    """Write what was found as a table, a row each, if one is wanted; `more` stands in every row."""
+    if path is not None:
+        from elmokit.lexicon.tables import table_row, write_table
+
+        write_table(path, (table_row(one, **more) for one in found), columns=columns)

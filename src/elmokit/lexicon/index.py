@@ -31,6 +31,7 @@ from elmokit.text.tokenizers import get_tokenizer
 
 MANIFEST = "manifest.json"
 MEANS = "words.safetensors"  # the mean vectors of the most frequent words
+DOCUMENTS = "documents.json"  # what a table of metadata told of each document
 EXACT_ROWS = 100_000
 CHUNK_TOKENS = 16_384  # committed together; embedded together too, so that batches are the same after a break
 FEW_ROWS = 5000  # among a million, so many can be read and compared in the time that a search takes anyway
@@ -97,9 +98,11 @@ def build_index(
         raise ConfigError(f"{kind} is no Elmo: say which model and tokenizer the index is built with")
     reading, folder = Reading(model, layers, tokenizer), Path(folder)
     with locked(folder):
-        total, digest = _survey(corpus, progress)
+        total, digest, documents = _survey(corpus, progress)
         wanted = Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
         manifest = _begin(folder, wanted)
+        if documents:
+            replace_file(folder / DOCUMENTS, as_json(documents))
         return manifest if manifest.finished else _fill(folder, manifest, corpus, embedder, progress)
 
 
@@ -114,7 +117,10 @@ def open_index(folder: Path | str, *, model: Elmo | ModelId | None = None) -> "I
         raise DataError(
             f"{folder}: the index is unfinished ({done}): give the same `elmokit index build` again to go on"
         )
-    tables = Tables(folder, manifest.width)
+    documents: dict[str, dict[str, str]] = {}
+    if (folder / DOCUMENTS).exists():
+        documents = read_json(folder / DOCUMENTS, dict[str, dict[str, str]], missing="no metadata")
+    tables = Tables(folder, manifest.width, documents=documents)
     tables.check(rows=manifest.rows, sentences=manifest.sentences)
     return Index(folder, manifest, tables)
 
@@ -159,7 +165,7 @@ class Index:
                 return best[:k]
             asked *= 2
 
-    def word_neighbors(self, word: str, *, k: int = 10, min_count: int = 5) -> list[Neighbor]:
+    def word_neighbors(self, word: str, *, k: int = 10, min_count: int = 5, center: bool = False) -> list[Neighbor]:
         """The k words nearest to a word by their mean vectors, of those that occur `min_count` times."""
         check_k(k)
         types = self.types
@@ -167,7 +173,7 @@ class Index:
             if not self.tables.count(filter_rows(token=word), most=1):
                 self._refuse(word, None)
             types = types.joined(_means(self.tables, [word], word))
-        return word_neighbors(word, types.frequent(min_count, also=word), k=k)
+        return word_neighbors(word, types.frequent(min_count, also=word), k=k, center=center)
 
     @property
     def types(self) -> TypeVectors:
@@ -225,15 +231,17 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     replace_file(folder / MANIFEST, as_json(manifest))
 
 
-def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str]:
-    """How many sentences a corpus has, and a hash of all that the rows depend on."""
-    hashed, total = blake2b(digest_size=32), 0
-    for context in tracked(corpus, progress, "reading", unit="sentences"):
-        hashed.update(msgspec.json.encode(context))
+def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str, dict[str, dict[str, str]]]:
+    """How many sentences a corpus has, a hash of all that the rows depend on, and the documents' metadata."""
+    hashed, total, documents = blake2b(digest_size=32), 0, {}
+    for text, tokens, document, metadata in tracked(corpus, progress, "reading", unit="sentences"):
+        hashed.update(msgspec.json.encode((text, tokens, document)))
         total += 1
+        if metadata:
+            documents[document] = metadata
     if not total:
         raise DataError("the corpus holds no words")
-    return total, hashed.hexdigest()
+    return total, hashed.hexdigest(), documents
 
 
 def _begin(folder: Path, wanted: Manifest) -> Manifest:

@@ -8,7 +8,7 @@ nothing.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import reduce
@@ -35,9 +35,11 @@ AT_ONCE = timedelta(milliseconds=1)
 class Tables:
     """Both tables, in the folder of an index."""
 
-    def __init__(self, folder: Path, width: int, *, create: bool = False) -> None:
+    def __init__(
+        self, folder: Path, width: int, *, create: bool = False, documents: Mapping[str, dict[str, str]] | None = None
+    ) -> None:
         lancedb = import_lancedb()
-        self.folder, self.width = folder, width
+        self.folder, self.width, self.documents = folder, width, documents or {}
         with self._access(write=create):
             database = lancedb.connect(folder, session=lancedb.Session(INDEX_CACHE, METADATA_CACHE))
             self.occurrences, self.sentences = (
@@ -98,7 +100,8 @@ class Tables:
 
     def _found(self, row: dict[str, Any], sentence: dict[str, Any]) -> NearOccurrence:
         text, bounds = sentence["text"], zip(sentence["starts"], sentence["ends"], strict=True)
-        context = Context(text, [Token(text[start:end], start, end) for start, end in bounds], row["document"])
+        tokens, document = [Token(text[start:end], start, end) for start, end in bounds], row["document"]
+        context = Context(text, tokens, document, self.documents.get(document, {}))
         vector = np.array(row["vector"][: self.width], np.float32)
         return NearOccurrence(Occurrence(context, row["position"], vector), 1 - row["_distance"])
 
@@ -179,7 +182,7 @@ def _sentence_rows(contexts: Sequence[Context], first: int) -> Any:
     import pyarrow as pa
 
     rows = []
-    for number, (text, tokens, _) in enumerate(contexts, first):
+    for number, (text, tokens, *_) in enumerate(contexts, first):
         start, end = (tokens[0].start, tokens[-1].end) if tokens else (0, 0)
         bounds = {"starts": [token.start - start for token in tokens], "ends": [token.end - start for token in tokens]}
         rows.append({"sentence": number, "text": text[start:end], **bounds})

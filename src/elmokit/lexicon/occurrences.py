@@ -64,6 +64,12 @@ class Occurrence(NamedTuple):
     def bracketed(self) -> str:
         return self.context.bracketed(self.position)
 
+    def json_fields(self) -> dict[str, Any]:
+        """The word, its sentence, where it stands and what is known of the document, without the vector."""
+        text, _, document, metadata = self.context
+        fields = {"token": self.token, "sentence": text, "position": self.position, "document": document}
+        return fields | ({"metadata": metadata} if metadata else {})
+
 
 EmbeddedWords = tuple[Context, list[int], Vectors]
 """A sentence, the positions of some of its tokens, and their vectors there, (positions, D)."""
