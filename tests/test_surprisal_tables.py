@@ -11,8 +11,9 @@ import elmokit
 from elmokit.cli import app
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.lexicon import iter_surprisal, open_corpus, surprisal, write_surprisal
-from elmokit.lexicon import surprisal_tables as module
-from elmokit.lexicon.surprisal_tables import FORMATS, Row
+from elmokit.lexicon import tables as module
+from elmokit.lexicon.surprisal_tables import Row
+from elmokit.lexicon.tables import FORMATS
 
 TEXT = 'The bank of the river, "NA" and null. It was green!\n\n今天天气很好。 A tab\tand a comma, too.\n'
 ENDINGS = sorted(FORMATS)

@@ -2,7 +2,7 @@
 
 import json as json_format
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from elmokit.cli.options import TokenOptions, model_for, set_values
+from elmokit.cli.output import print_json
 from elmokit.cli.progress import watched
 from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.tasks.task import FitSettings, InputSettings
@@ -221,9 +222,11 @@ def evaluate(
     predictor = vectors.load_task(folder)
     examples = predictor.read(data, columns.settings(), encoding=encoding or "utf-8")
     scores = predictor.evaluate(examples)
+    if json:
+        print_json(scores, indent=None)
+        return
     width = max(map(len, scores))
-    table = "\n".join(f"{name:<{width}}  {score:.4f}" for name, score in scores.items())
-    print(json_format.dumps(scores) if json else table)
+    print("\n".join(f"{name:<{width}}  {score:.4f}" for name, score in scores.items()))
 
 
 @task.command
@@ -265,7 +268,7 @@ def predict(
         reading: dict[str, Any] = {"split": meaning != "sentences", "language": check_language(language)}
         texts = (iter_sentences(one.text, **reading) for one in iter_documents([file]))
         for answer in predictor.predict_stream(_examples(chain.from_iterable(texts), name), name=name):
-            print(_as_line(shown(answer)), flush=True)
+            print_json(shown(answer), indent=None)
 
 
 def _examples(lines: Iterator[str], name: str) -> Iterator[str | dict[str, Any]]:
@@ -278,13 +281,3 @@ def _examples(lines: Iterator[str], name: str) -> Iterator[str | dict[str, Any]]
             yield json_format.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataError(f"{name} {number} begins like a JSON object and is none: {error}") from None
-
-
-def _as_line(values: Mapping[str, Any]) -> str:
-    """JSON that can be printed: a lone surrogate has no UTF-8, and not every terminal has all characters."""
-    line = json_format.dumps(values, ensure_ascii=False)
-    try:
-        line.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return json_format.dumps(values)
-    return line

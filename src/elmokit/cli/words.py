@@ -170,7 +170,8 @@ def _one_sentence(texts: Sequence[str]) -> str:
 
 def _write_table(texts: Sequence[str], output: Path, options: SurprisalOptions) -> None:
     """The surprisal of every word of the files."""
-    from elmokit.lexicon.surprisal_tables import check_table, write_surprisal
+    from elmokit.lexicon.surprisal_tables import write_surprisal
+    from elmokit.lexicon.tables import check_table
     from elmokit.text.corpus import beginning, open_corpus
     from elmokit.text.documents import open_texts
 

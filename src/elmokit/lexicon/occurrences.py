@@ -64,6 +64,12 @@ class Occurrence(NamedTuple):
     def bracketed(self) -> str:
         return self.context.bracketed(self.position)
 
+    def json_fields(self) -> dict[str, Any]:
+        """The word, its sentence and where it stands, without the vector."""
+        context = self.context
+        where = {"sentence": context.text, "position": self.position, "document": context.document}
+        return {"token": self.token, **where}
+
 
 EmbeddedWords = tuple[Context, list[int], Vectors]
 """A sentence, the positions of some of its tokens, and their vectors there, (positions, D)."""

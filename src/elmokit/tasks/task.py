@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from elmokit.answers import plain
 from elmokit.config import Tokenization
 from elmokit.errors import ConfigError, DataError
 from elmokit.tasks.examples import Place
@@ -282,12 +283,4 @@ def parse_two_texts(values: Mapping[str, Any], first: str, second: str) -> tuple
 
 def shown(example: Any) -> dict[str, Any]:
     """An example as plain JSON values with their names, without the place it came from."""
-    return {field.name: _plain(getattr(example, field.name)) for field in fields(example) if field.name not in ORIGIN}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+    return {field.name: plain(getattr(example, field.name)) for field in fields(example) if field.name not in ORIGIN}
