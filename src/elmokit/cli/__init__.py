@@ -14,9 +14,11 @@ from elmokit.cli.index import index
 from elmokit.cli.models import convert, info
 from elmokit.cli.neighbors import neighbors
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
+from elmokit.cli.senses import senses
+from elmokit.cli.shift import shift
 from elmokit.cli.static import static
 from elmokit.cli.task import task
-from elmokit.cli.words import senses, shift, substitutes, surprisal
+from elmokit.cli.words import substitutes, surprisal
 from elmokit.errors import ElmoError
 
 app = App(

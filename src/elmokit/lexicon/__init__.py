@@ -11,10 +11,14 @@ if TYPE_CHECKING:
     from elmokit.lexicon.occurrences import find_occurrences, survey, type_vectors
     from elmokit.lexicon.plots import write_plot
     from elmokit.lexicon.predictions import substitutes, surprisal, surprisals
-    from elmokit.lexicon.senses import Surroundings, find_senses
+    from elmokit.lexicon.senses import find_senses
     from elmokit.lexicon.settings import SenseSettings, ShiftSettings
-    from elmokit.lexicon.shift import find_shift
+    from elmokit.lexicon.shift import find_shift, shift_rows
+    from elmokit.lexicon.shift_plots import write_shift_plot
+    from elmokit.lexicon.substitute_vectors import SubstituteVectors
     from elmokit.lexicon.surprisal_tables import iter_surprisal, write_surprisal
+    from elmokit.lexicon.surroundings import Surroundings
+    from elmokit.lexicon.tables import write_table
     from elmokit.text.corpus import make_corpus, open_corpus
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "find_occurrences",
 ]
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
+__all__ += ["SubstituteVectors", "shift_rows", "write_shift_plot", "write_table"]
 __all__ += ["iter_surprisal", "surprisals", "survey", "type_vectors", "word_neighbors", "write_plot", "write_surprisal"]
 
 _HOMES = {
@@ -34,11 +39,15 @@ _HOMES = {
     "lexicon.occurrences": ("find_occurrences", "survey", "type_vectors"),
     "lexicon.cache": ("CachedCorpus",),
     "lexicon.neighbors": ("context_neighbors", "word_neighbors"),
-    "lexicon.senses": ("Surroundings", "find_senses"),
+    "lexicon.senses": ("find_senses",),
+    "lexicon.surroundings": ("Surroundings",),
+    "lexicon.substitute_vectors": ("SubstituteVectors",),
     "lexicon.plots": ("write_plot",),
     "lexicon.predictions": ("substitutes", "surprisal", "surprisals"),
     "lexicon.surprisal_tables": ("iter_surprisal", "write_surprisal"),
-    "lexicon.shift": ("find_shift",),
+    "lexicon.shift": ("find_shift", "shift_rows"),
+    "lexicon.shift_plots": ("write_shift_plot",),
+    "lexicon.tables": ("write_table",),
     "lexicon.index": ("build_index", "open_index"),
     "lexicon.settings": ("SenseSettings", "ShiftSettings"),
 }
