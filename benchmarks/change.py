@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=100, help="occurrences that are compared in each half")
     parser.add_argument("--layers", default="average")
     parser.add_argument("--rounds", type=int, default=200, help="of the permutation test")
-    parser.add_argument("--by", nargs="*", default=list(MEASURES), choices=list(MEASURES), help="what is tested")
+    parser.add_argument("--by", default="jsd", choices=list(MEASURES), help="the measure of the permutation test")
     parser.add_argument("--no-static", dest="static", action="store_false")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -59,19 +59,16 @@ def main() -> None:
     slices = {"first": make_corpus(sentences[:half]), "second": make_corpus(swap(sentences[half:], pairs, rates, args))}
     columns = ("", "Spearman", "controls below the median", "controls with p < 0.05", "swapped with p < 0.05")
     print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
-    for number, by in enumerate(args.by):
-        static = args.static and number == 0
-        settings = ShiftSettings(
-            by=by, k=len(words), examples=0, limit=args.limit, permutations=args.rounds, static=static
-        )
-        with watched(by) as progress:
-            layers = int(args.layers) if args.layers.isdecimal() else args.layers
-            found = find_shift(slices, elmo, words=words, settings=settings, layers=layers, progress=progress)
-        changes = {change.word: change.overall for change in found}
-        for name in (by, "static") if static else (by,):
-            values = np.array([np.nan_to_num(float(getattr(changes[word], name) or 0)) for word in words])
-            p = np.array([changes[word].p for word in words]) if name == by else None
-            print(row(name, values, gold, p), flush=True)
+    test = {"by": args.by, "permutations": args.rounds, "static": args.static}
+    settings = ShiftSettings(k=len(words), examples=0, limit=args.limit, **test)
+    layers = int(args.layers) if args.layers.isdecimal() else args.layers
+    with watched("change") as progress:
+        found = find_shift(slices, elmo, words=words, settings=settings, layers=layers, progress=progress)
+    changes = {change.word: change.overall for change in found}
+    for name in (*MEASURES, "static") if args.static else MEASURES:
+        values = np.array([getattr(changes[word], name) or 0.0 for word in words])
+        p = np.array([changes[word].p for word in words]) if name == args.by else None
+        print(row(name, values, gold, p), flush=True)
 
 
 def draw_words(sentences, args):

@@ -13,7 +13,8 @@ with -m a model is taken as it is, and reads the first word of the pair in the p
 
 calibrate: which silhouette groups must have to be called senses. Words with one sense in WordNet should not be split;
 pseudo-words of two such words should. The threshold is what 93% of the former stay below; found on one half of the
-words and tried on the other, it should split no more than a tenth. Printed is the line for `CALIBRATIONS` in elmokit/lexicon/senses.py too.
+words and tried on the other, it should split no more than a tenth. The columns least, even and slope are those of
+`CALIBRATIONS` in elmokit/lexicon/senses.py.
 
 semcor: nouns and verbs with two to five senses and at least 50 examples in SemCor, grouped as `elmokit senses` does and
 into as many groups as they have senses; V-measure (Rosenberg and Hirschberg, 2007) and paired F (SemEval-2010, task 14)

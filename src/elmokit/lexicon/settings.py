@@ -16,8 +16,8 @@ class SenseSettings:
     most: int = 5
     """The most senses that are tried."""
     least_silhouette: float | None = None
-    """Groups stand apart, and are called senses, from it on; what nine in ten words with one sense stay below unless
-    given."""
+    """Groups stand apart, and are called senses, from it on; what more than nine in ten words with one sense stay below
+    unless given."""
     examples: int = 3
     """Sentences shown of each sense."""
     keywords: int = 8

@@ -74,15 +74,14 @@ def draw_picture(change: Change, by: Measure) -> bytes:
         figure = figure_class()(figsize=(8, 5 + 0.5 * len(change.slices)), dpi=150, layout="constrained")
         axes = figure.add_subplot()
         for color, (label, line) in zip(COLORS, trajectories(change, by).items(), strict=False):
-            axes.plot(*zip(*line, strict=True), marker="o", color=color, label=label) if line else None
+            axes.plot([x for x, _ in line], [y for _, y in line], marker="o", color=color, label=label)
         names = [
             drawable(f"{name}\n{count:,}", families) for name, count in zip(change.slices, change.counts, strict=True)
         ]
         axes.set_xticks(range(len(names)), names)
-        axes.set(
-            xlim=(-0.3, len(names) - 0.7), ylabel=NAMES[by], title=drawable(f"{change.word}: {about(change)}", families)
-        )
-        axes.set_ylim(bottom=0)
+        axes.set_title(drawable(f"{change.word}\n{about(change)}", families), fontsize=10)
+        axes.set(xlim=(-0.3, len(names) - 0.7), ylabel=NAMES[by])
+        axes.axhline(0, color="#ddd", zorder=0)
         axes.legend(frameon=False)
         lines = [
             f"{name}: {example.context.bracketed(example.position, reach=REACH)}"
