@@ -15,8 +15,6 @@ from elmokit import lexicon
 from elmokit.errors import ConfigError, DataError
 from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
 from elmokit.lexicon.occurrences import draw_occurrences, find_occurrences, survey, type_vectors
-from elmokit.lexicon.settings import ShiftSettings
-from elmokit.lexicon.shift import find_shift
 from elmokit.text.brackets import has_brackets, read_brackets
 from elmokit.text.corpus import make_corpus, open_corpus
 from elmokit.text.tokenizers import get_tokenizer
@@ -218,6 +216,12 @@ class TestOccurrences:
         assert len(drawn) == 5
         assert all(abs(count - 1600) < 124 for count in drawn.values())
 
+    def test_what_is_drawn_of_a_word_does_not_depend_on_others(self, corpus):
+        alone, beside = (
+            find_occurrences(corpus, EMBEDDER, words, limit=5)["bank"] for words in (["bank"], ["oak", "bank"])
+        )
+        assert [one.bracketed for one in alone] == [one.bracketed for one in beside]
+
     def test_sentences_that_are_not_needed_are_not_embedded(self, corpus):
         class Counting(Neighborhood):
             seen = 0
@@ -331,60 +335,6 @@ class TestNeighbors:
             word_neighbors("bank", types, k=0)
         with pytest.raises(DataError, match="near spellings that it has: bank"):
             context_neighbors(read_brackets("the [banks]", TOKENIZER), corpus, EMBEDDER)
-
-
-class TestShift:
-    @pytest.fixture
-    def corpora(self):
-        """The bank moves from the river to the money; the oak stays."""
-        early = around("bank", RIVER, 40) + around("oak", RIVER, 40, seed=1) + around("coin", MONEY, 30, seed=2)
-        late = around("bank", MONEY, 35, seed=3) + around("oak", RIVER, 45, seed=4) + around("coin", MONEY, 30, seed=5)
-        return make_corpus(early, document="early"), make_corpus(late, document="late")
-
-    @pytest.mark.parametrize("by", ["apd", "prt"])
-    def test_the_word_that_moved_is_first(self, corpora, by):
-        words = ["oak", "bank", "coin"]
-        changes = find_shift(*corpora, EMBEDDER, words=words, layers="top", settings=ShiftSettings(by=by))
-        assert changes[0].word == "bank"
-        assert changes[0].counts == (40, 35)
-        for side, topic, document in zip(changes[0].examples, (RIVER, MONEY), ("early", "late"), strict=True):
-            assert len(side) == 2
-            for example in side:
-                assert set(example.context.words) <= {"bank", *topic}
-                assert example.context.document == document
-
-    @pytest.mark.parametrize("layers", ["average", 1])
-    def test_distances_are_those_of_all_pairs(self, corpora, layers):
-        for change in find_shift(*corpora, EMBEDDER, layers=layers, settings=ShiftSettings(min_count=30, limit=None)):
-            here, there = ([entry[2] for entry in plain_occurrences(corpus, change.word, layers)] for corpus in corpora)
-            pairs = np.array([[1 - cosine(one, other) for other in there] for one in here])
-            assert change.apd == pytest.approx(pairs.mean(), abs=1e-5)  # single precision cosines
-            assert change.prt == pytest.approx(1 - cosine(np.mean(here, axis=0), np.mean(there, axis=0)), abs=1e-5)
-            texts = [entry[0].text for entry in plain_occurrences(corpora[0], change.word, layers)]
-            assert change.examples[0][0].context.text == texts[pairs.mean(axis=1).argmax()]
-
-    def test_which_words(self, corpora):
-        changes = find_shift(*corpora, EMBEDDER, settings=ShiftSettings(min_count=10, k=100))
-        first, second = (survey(corpus).counts for corpus in corpora)
-        assert {change.word for change in changes} == {word for word in first if min(first[word], second[word]) >= 10}
-        assert [change.apd for change in changes] == sorted((change.apd for change in changes), reverse=True)
-
-    def test_every_corpus_is_counted_once(self, corpora):
-        progress = Recorder()
-        find_shift(*corpora, EMBEDDER, words=["bank"], progress=progress)
-        counting = ["counting the first corpus", "counting the second corpus"]
-        embedding = ["embedding the first corpus", "embedding the second corpus"]
-        examples = ["examples from the first corpus", "examples from the second corpus"]
-        assert list(dict.fromkeys(stage for stage, *_ in progress.updates)) == counting + embedding + examples
-        assert len(progress.updates) == 3 * sum(map(len, corpora))
-
-    def test_mistakes(self, corpora):
-        with pytest.raises(DataError, match="no word occurs 1000 times in both"):
-            find_shift(*corpora, EMBEDDER, settings=ShiftSettings(min_count=1000))
-        with pytest.raises(DataError, match="no word 'bnak'"):
-            find_shift(*corpora, EMBEDDER, words=["bnak"])
-        with pytest.raises(ConfigError, match="unknown measure 'cos'"):
-            find_shift(*corpora, EMBEDDER, settings=ShiftSettings(by="cos"))
 
 
 class TestFrontDoor:

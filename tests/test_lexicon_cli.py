@@ -18,7 +18,8 @@ import elmokit
 from elmokit.cli import app as all_commands
 from elmokit.cli.neighbors import neighbors
 from elmokit.cli.predictions import substitutes, surprisal
-from elmokit.cli.words import senses, shift
+from elmokit.cli.senses import senses
+from elmokit.cli.shift import shift
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
@@ -27,6 +28,7 @@ from elmokit.static.files import write_vectors
 from elmokit.text.brackets import read_brackets
 from elmokit.text.corpus import open_corpus
 
+FAR = ("--least-silhouette", 0.9)  # farther apart than groups ever are
 COMMANDS = (neighbors, senses, substitutes, surprisal, shift)
 
 
@@ -198,9 +200,9 @@ class TestStaticNeighbors:
 
 class TestSenses:
     def test_words_and_plot(self, options, tmp_path, capsys):
-        run("senses", "bank", *options, "--count", 2, "--examples", 1, "--plot", tmp_path / "bank.html")
+        run("senses", "bank", *options, "--count", 2, "--examples", 1, "--plot", tmp_path / "bank.html", *FAR)
         output = capsys.readouterr().out
-        assert output.startswith("bank: 2 senses in 50 occurrences, silhouette ")
+        assert re.match(r"bank: 2 groups in 50 occurrences; they do not stand apart: silhouette 0.\d\d\n", output)
         assert output.count("[bank]") == 2
         assert (tmp_path / "bank.html").stat().st_size > 5000
 
@@ -210,6 +212,32 @@ class TestSenses:
         found = json.loads(capsys.readouterr().out)
         assert sum(sense["count"] for sense in found["senses"]) == len(found["labels"]) == 50
         assert {"token", "sentence", "position", "document"} == set(found["occurrences"][0])
+
+    def test_one_sense_is_said_with_its_confidence(self, options, capsys):
+        run("senses", "bank", *options, *FAR)
+        expected = r"bank: 1 sense in 50 occurrences; confidence \d+%: two groups would have silhouette 0.\d\d\n"
+        assert re.match(expected, capsys.readouterr().out)
+
+    def test_too_few(self, options, capsys):
+        run("senses", "swan", *options)
+        assert re.match(r"swan: 1 group in \d+ occurrences; fewer than 20 are too few", capsys.readouterr().out)
+
+    def test_by_substitutes(self, text, tmp_path, capsys):
+        random_predictor("full").save(tmp_path / "softmax")
+        run(
+            "senses",
+            "bank",
+            "--corpus",
+            text,
+            "-m",
+            tmp_path / "softmax",
+            "--by",
+            "substitutes",
+            "--count",
+            2,
+            "--json",
+        )
+        assert len(json.loads(capsys.readouterr().out)["senses"]) == 2
 
     def test_a_wrong_plot_is_refused_at_once(self, options, tmp_path):
         with pytest.raises(ConfigError, match="unknown ending"):
@@ -224,10 +252,11 @@ class TestShift:
         run(*arguments, "--json")
         found = json.loads(capsys.readouterr().out)
         assert len(found) == 3
-        assert found[0]["apd"] >= found[1]["apd"] >= found[2]["apd"] > 0
+        excess = [change["distances"][0]["excess"] for change in found]
+        assert excess == sorted(excess, reverse=True)
         run(*arguments)
-        rows = [line for line in capsys.readouterr().out.splitlines() if line[0].isdigit()]
-        assert [row.split()[2] for row in rows] == [change["word"] for change in found]
+        rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[0].isdigit()]
+        assert [row[7] for row in rows] == [change["word"] for change in found]
         run(*arguments, "--words", "bank", "--json")
         assert [change["counts"] for change in json.loads(capsys.readouterr().out)] == [[50, 25]]
 

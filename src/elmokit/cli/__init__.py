@@ -17,9 +17,10 @@ from elmokit.cli.models import convert, info
 from elmokit.cli.neighbors import neighbors, similarity
 from elmokit.cli.predictions import substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
+from elmokit.cli.senses import senses
+from elmokit.cli.shift import shift
 from elmokit.cli.static import static
 from elmokit.cli.task import task
-from elmokit.cli.words import senses, shift
 from elmokit.errors import ElmoError
 
 app = App(

@@ -109,7 +109,7 @@ def concordance(
 
 def _embedders(elmo: Any, static: Path | None, sort: str) -> dict[str, Any]:
     """What lines are compared by: for senses what is around the word, else its own vectors."""
-    from elmokit.lexicon.senses import Surroundings
+    from elmokit.lexicon.surroundings import Surroundings
     from elmokit.static import load
     from elmokit.static.surroundings import StaticSurroundings
 

@@ -94,21 +94,21 @@ class TokenOptions:
         """The tokenizer with what the options say."""
         from elmokit.text.tokenizers import with_settings
 
-        words = self.dictionary and _words_of(self.dictionary)
+        words = self.dictionary and read_words(self.dictionary)
         settings = {"normalize": self.normalize, "hmm": self.hmm, "dictionary": words, "simplify": self.simplify}
         if all(value is None for value in settings.values()):
             return self.tokenizer or given
         return with_settings(given, name=self.tokenizer, **settings)
 
 
-def _words_of(path: Path) -> tuple[str, ...]:
+def read_words(path: Path) -> tuple[str, ...]:
     """The first field of each line, as jieba's own dictionaries have it: word, count, part of speech."""
     try:
         lines = path.expanduser().read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise DataError(f"{path}: the dictionary cannot be read: {error.strerror}") from None
+        raise DataError(f"{path}: the list of words cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path}: the dictionary is not UTF-8: save it so, one word per line") from None
+        raise DataError(f"{path}: the list of words is not UTF-8: save it so, one word per line") from None
     return tuple(line.split()[0] for line in lines if line.strip())
 
 

@@ -124,17 +124,18 @@ def draw_occurrences(
     """The positions of at most `limit` occurrences of each word, each as likely as any other, sentence by sentence.
 
     The counts are known, so the k-th last is taken with probability wanted / k (Knuth's algorithm S): the sentences of
-    those not taken need not be embedded.
+    those not taken need not be embedded. What is drawn of a word does not depend on which others are asked for.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"the limit is {limit} occurrences of a word: it must be at least 1")
-    left, random = dict(counts), Random(seed)
+    left = dict(counts)
     wanted = {word: min(count, limit or count) for word, count in counts.items()}
+    random = {word: Random(f"{seed} {word}") for word, count in counts.items() if count > wanted[word]}
     for context in corpus:
         taken = []
         for position, (word, *_) in enumerate(context.tokens):
             if wanted.get(word):
-                if random.random() * left[word] < wanted[word]:
+                if word not in random or random[word].random() * left[word] < wanted[word]:
                     wanted[word] -= 1
                     taken.append(position)
                 left[word] -= 1

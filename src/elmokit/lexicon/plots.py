@@ -40,7 +40,7 @@ def check_plot(path: Path) -> None:
     if path.suffix not in DRAWERS:
         raise ConfigError(f"{path}: unknown ending {path.suffix!r}: a plot is written as {' or '.join(DRAWERS)}")
     if path.suffix == ".png":
-        _figure_class()
+        figure_class()
     with replacing(path, keep=False):
         pass
 
@@ -55,12 +55,11 @@ def write_plot(path: Path | str, senses: Senses) -> None:
 def draw_page(senses: Senses) -> bytes:
     """A page of its own that needs nothing from elsewhere: pointing at an occurrence shows its sentence."""
     points = plane(np.stack([one.vector for one in senses.occurrences])).tolist()
-    apart = "" if senses.silhouette is None else f", silhouette {senses.silhouette:.2f}"
-    number = "one sense" if len(senses.senses) == 1 else f"{len(senses.senses)} senses"
+    apart = "" if len(senses.senses) == 1 or senses.silhouette is None else f", silhouette {senses.silhouette:.2f}"
     content = {
-        "about": f"{len(senses.occurrences):,} occurrences, two principal components; {number}{apart}",
+        "about": f"{len(senses.occurrences):,} occurrences, two principal components; {senses.claim}{apart}",
         "senses": [
-            {**_legend(number, sense), "examples": [_pieces(example) for example in sense.examples]}
+            {**_legend(number, sense, senses.noun), "examples": [_pieces(example) for example in sense.examples]}
             for number, sense in enumerate(senses.senses)
         ],
         "points": [
@@ -76,20 +75,19 @@ def draw_page(senses: Senses) -> bytes:
 
 def draw_picture(senses: Senses) -> bytes:
     """A PNG of the scatter plot, with the senses' shares and keywords beside their colours."""
-    from matplotlib import font_manager, rc_context
+    from matplotlib import rc_context
 
-    installed = set(font_manager.get_font_names())
-    families = ["DejaVu Sans", *(font for font in CHINESE_FONTS if font in installed)]
+    families = font_families()
     points = plane(np.stack([one.vector for one in senses.occurrences]))
     with rc_context({"font.family": families}):
-        figure = _figure_class()(figsize=(8, 6), dpi=150, layout="constrained")
+        figure = figure_class()(figsize=(8, 6), dpi=150, layout="constrained")
         axes = figure.add_subplot()
         for number, sense in enumerate(senses.senses):
-            legend = _legend(number, sense, count=5)
-            label = _drawable(f"{legend['title']}: {legend['words']}", families)
+            legend = _legend(number, sense, senses.noun, count=5)
+            label = drawable(f"{legend['title']}: {legend['words']}", families)
             x, y = points[senses.labels == number].T
             axes.scatter(x, y, s=18, alpha=0.75, linewidths=0, color=legend["color"], label=label)
-        axes.set_title(_drawable(f"{senses.word}: {len(points):,} occurrences", families))
+        axes.set_title(drawable(f"{senses.word}: {len(points):,} occurrences", families))
         axes.set(xticks=[], yticks=[], xlabel="two principal components")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.06), frameon=False)
         picture = io.BytesIO()
@@ -100,7 +98,8 @@ def draw_picture(senses: Senses) -> bytes:
 DRAWERS: dict[str, Callable[[Senses], bytes]] = {".png": draw_picture, ".html": draw_page}
 
 
-def _figure_class() -> Any:
+def figure_class() -> Any:
+    """matplotlib's figure; an error says how to install it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -108,18 +107,26 @@ def _figure_class() -> Any:
     return Figure
 
 
-def _drawable(text: str, families: list[str]) -> str:
+def font_families() -> list[str]:
+    """The fonts of a picture: one for most scripts, and those for Chinese that are here."""
+    from matplotlib import font_manager
+
+    installed = set(font_manager.get_font_names())
+    return ["DejaVu Sans", *(font for font in CHINESE_FONTS if font in installed)]
+
+
+def drawable(text: str, families: list[str]) -> str:
     """The text with a question mark for what no font has, and nothing that would be taken for a formula."""
     from matplotlib import font_manager
 
     fonts = [font_manager.get_font(font_manager.findfont(family)) for family in families]
-    known = (any(font.get_char_index(ord(character)) for font in fonts) for character in text)
+    known = (c == "\n" or any(font.get_char_index(ord(c)) for font in fonts) for c in text)
     return "".join(c if seen else "?" for c, seen in zip(text, known, strict=True)).replace("$", r"\$")
 
 
-def _legend(number: int, sense: Sense, count: int | None = None) -> dict[str, str]:
+def _legend(number: int, sense: Sense, noun: str, count: int | None = None) -> dict[str, str]:
     """The colour of a sense, its share and its first keywords."""
-    words, title = ", ".join(keyword.word for keyword in sense.words[:count]), f"sense {number + 1}, {sense.share:.0%}"
+    words, title = ", ".join(keyword.word for keyword in sense.words[:count]), f"{noun} {number + 1}, {sense.share:.0%}"
     return {"color": COLORS[number % len(COLORS)], "title": title, "words": words}
 
 

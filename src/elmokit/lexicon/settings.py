@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Direction = Literal["forward", "backward", "both"]
-Measure = Literal["apd", "prt"]
+Measure = Literal["apd", "excess", "prt", "jsd", "static"]
 View = Literal["means-the-same", "fits"]
 Kept = Literal["same-form", "inflections", "function-words"]
 
@@ -17,8 +17,9 @@ class SenseSettings:
     """Senses; as many as stand apart best unless given."""
     most: int = 5
     """The most senses that are tried."""
-    least_silhouette: float = 0.1
-    """Below it even the best grouping is that of one sense."""
+    least_silhouette: float | None = None
+    """Groups stand apart, and are called senses, from it on; what more than nine in ten words with one sense stay below
+    unless given."""
     examples: int = 3
     """Sentences shown of each sense."""
     keywords: int = 8
@@ -29,15 +30,23 @@ class SenseSettings:
 class ShiftSettings:
     """Which words are compared, and how many of them and of their occurrences are shown."""
 
-    by: Measure = "apd"
-    """Rank by the average pairwise distance (apd) or the distance of the means (prt)."""
+    by: Measure | None = None
+    """Rank by the average pairwise distance (apd), how much it exceeds that within slices (excess), the distance of the
+    means (prt), the Jensen–Shannon divergence of substitutes (jsd) or the distance of aligned static vectors (static);
+    by jsd unless given, or excess with a model that predicts no words."""
     min_count: int = 20
-    """Occurrences that a word must have in either corpus."""
+    """Occurrences that a word must have in every slice."""
+    content_words: bool = True
+    """Leave out function words: pronouns, prepositions, particles and the like, in English and Chinese."""
     max_words: int = 5000
-    """Words compared, those most frequent in both corpora; memory grows with it."""
+    """Words compared, those most frequent in all slices; memory grows with it."""
     k: int = 20
     """Words shown."""
     examples: int = 2
-    """Sentences shown of each corpus: those farthest from the other."""
+    """Sentences shown of each slice: those farthest from the others."""
     limit: int | None = 500
-    """Occurrences of a word that are compared; of more, so many are drawn evenly from each corpus."""
+    """Occurrences of a word that are compared; of more, so many are drawn evenly from each slice."""
+    permutations: int = 1000
+    """Rounds of the permutation test of each word shown; 0 for no test."""
+    static: bool = False
+    """Train skip-gram in each slice too, align it by orthogonal Procrustes, and give its distance beside."""
