@@ -14,6 +14,7 @@ from elmokit.cli.index import index
 from elmokit.cli.models import convert, info
 from elmokit.cli.neighbors import neighbors
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
+from elmokit.cli.serve import serve
 from elmokit.cli.static import static
 from elmokit.cli.task import task
 from elmokit.cli.words import senses, shift, substitutes, surprisal
@@ -30,7 +31,7 @@ app = App(
 app.register_install_completion_command()
 COMMANDS = (
     *(demo, embed, info, convert, pretrain, finetune, perplexity),
-    *(static, neighbors, senses, substitutes, surprisal, shift, index, task, bench),
+    *(static, neighbors, senses, substitutes, surprisal, shift, index, task, serve, bench),
 )
 for command in COMMANDS:
     app.command(command)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.elmo import Elmo
-from elmokit.embedder import Sentence
+from elmokit.embedder import Sentence, Vectors
 from elmokit.errors import ConfigError
 from elmokit.lexicon.neighbors import check_k
 from elmokit.lexicon.settings import Direction
@@ -108,7 +108,13 @@ def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, dir
     if direction not in get_args(Direction):
         raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
     _, forward, backward = elmo.predictions(sentence, positions=[position])
-    experts = {"forward": forward[0], "backward": backward[0]}  # (V,) each
+    [found] = joined_probabilities(elmo, forward, backward, direction=direction)
+    return np.asarray(found)
+
+
+def joined_probabilities(elmo: Elmo, forward: Vectors, backward: Vectors, *, direction: Direction) -> Scores:
+    """The probability of every word but <S>, </S> and <UNK>, (T, V), from the log probabilities of both directions."""
+    experts = {"forward": forward, "backward": backward}  # (T, V) each
     chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
     scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
     if direction == "both":
@@ -117,6 +123,6 @@ def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, dir
         else:
             scores -= elmo.prior.numpy()
     _, vocabulary = elmo.output_layer()
-    scores[vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
-    odds = np.exp(scores - scores.max())
-    return np.asarray(odds / odds.sum())
+    scores[:, vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
