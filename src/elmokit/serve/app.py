@@ -1,5 +1,6 @@
 """The application: routes, what stands before them, the page and the description of it all."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from elmokit import __version__
 from elmokit.errors import ElmoError
 from elmokit.serve import embedding_routes, service_routes, word_routes
-from elmokit.serve.description import describe
+from elmokit.serve.description import describe, with_layers
 from elmokit.serve.guard import PAGE_FILES, Guard
 from elmokit.serve.recorder import Recorder
 from elmokit.serve.refusals import RefusedError, refusal_of
@@ -27,6 +28,7 @@ ROUTERS = (
     *(word_routes.router, service_routes.tasks, service_routes.router),
 )
 SHOWN_MISTAKES = 3
+UNION_PART = re.compile(r"[\[(-]")  # pydantic's names for what a field may be
 
 
 def make_app(service: Service) -> FastAPI:
@@ -51,6 +53,8 @@ def make_app(service: Service) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     _add_page(app)
+    described = with_layers(app.openapi(), max(one.elmo.layer_count for one in service.models.values()) - 1)
+    app.openapi = lambda: described  # type: ignore[method-assign]
     _add_refusals(app)
     shared: dict[str, Any] = {"settings": service.settings, "memory": service.memory, "metrics": service.metrics}
     app.add_middleware(Guard, limits=service.limits, **shared)
@@ -105,7 +109,8 @@ def explain(error: RequestValidationError) -> str:
     mistakes = error.errors()
     shown = []
     for one in mistakes[:SHOWN_MISTAKES]:
-        place = ".".join(str(part) for part in one["loc"] if part != "body")[:100]
+        names = (str(part) for part in one["loc"] if part != "body")
+        place = ".".join(name for name in names if not UNION_PART.search(name))[:100]
         shown.append(f"{place}: {one['msg']}" if place else str(one["msg"]))
     more = len(mistakes) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")

@@ -64,7 +64,11 @@ class Workers:
             if self.count >= self.most:
                 raise OverloadError(f"{self.count} questions are answered or wait already, of {self.most}: try again")
             self.count += 1
-        future = self._pool.submit(function, *arguments)
+        try:
+            future = self._pool.submit(function, *arguments)
+        except RuntimeError:
+            self.count -= 1
+            raise RefusedError(503, "the server is ending") from None
         future.add_done_callback(self._done)
         return await asyncio.wrap_future(future)
 

@@ -4,9 +4,20 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from elmokit.serve.schemas import LAYER_NUMBER
+
 HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>elmokit: the API</title><link rel="stylesheet" href="/page/docs.css"></head><body><main>"""
+
+
+def with_layers(schema: Any, most: int) -> Any:
+    """The description, in which a layer's number is that of a layer that a model has."""
+    if isinstance(schema, dict):
+        if schema.get("title") == LAYER_NUMBER:
+            return schema | {"maximum": most}
+        return {name: with_layers(part, most) for name, part in schema.items()}
+    return [with_layers(part, most) for part in schema] if isinstance(schema, list) else schema
 
 
 def describe(openapi: Mapping[str, Any]) -> str:

@@ -186,7 +186,7 @@ def check_origin(headers: Mapping[str, str], allowed: tuple[str, ...]) -> None:
 def check_key(given: str, key: str) -> None:
     """Refuse what comes without the key; the comparison takes as long for any other."""
     kind, _, token = given.partition(" ")
-    right = hmac.compare_digest(token.strip().encode(errors="replace"), key.encode())
+    right = hmac.compare_digest(token.strip().encode("latin-1"), key.encode())
     if kind.lower() != "bearer" or not right:
         headers = {"WWW-Authenticate": "Bearer"}
         raise RefusedError(401, "the key is missing or wrong: send the header Authorization: Bearer KEY", headers)

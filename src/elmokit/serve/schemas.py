@@ -1,13 +1,28 @@
 """What requests hold. Those of other services ignore what is not known here; our own refuse it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from elmokit.config import MOST_LAYERS
 from elmokit.lexicon.settings import Direction
 
-LayerNumber = Annotated[int, Field(ge=0, le=MOST_LAYERS)]
+T = TypeVar("T")
+LAYER_NUMBER = "Layer number"
+
+
+def writable(given: T) -> T:
+    """Refuse halves of surrogate pairs, which JSON can name and UTF-8 cannot write."""
+    try:
+        msgspec.json.encode(given)
+    except UnicodeEncodeError:
+        raise ValueError("it has half of a surrogate pair, which is no character") from None
+    return given
+
+
+Text = Annotated[str, AfterValidator(writable)]
+LayerNumber = Annotated[int, Field(ge=0, le=MOST_LAYERS, title=LAYER_NUMBER)]
 Layer = Annotated[Literal["average", "top"] | LayerNumber, Field(description="The mean of all, the last, or a number.")]
 Layers = Annotated[Literal["average", "top", "all"] | LayerNumber, Field(description="As in `Elmo.embed`.")]
 Encoding = Annotated[
@@ -15,9 +30,9 @@ Encoding = Annotated[
     Field(description="Numbers, or base64 of little-endian 32-bit floats: a fifth the size."),
 ]
 Pooling = Literal["mean", "max"]
-Texts = str | list[str]
+Texts = Text | list[Text]
 Count = Annotated[int, Field(ge=1, le=1000)]
-Model = Annotated[str | None, Field(description="A name of `GET /info`; the first unless given.")]
+Model = Annotated[Text | None, Field(description="A name of `GET /info`; the first unless given.")]
 Position = Annotated[
     int | None, Field(ge=0, description="Which token is meant, counted from 0, where no brackets say it.")
 ]
@@ -28,11 +43,20 @@ class Theirs(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def whole_numbers(cls, values: Any) -> Any:
+        """JSON has one kind of number: 2.0 is 2."""
+        if not isinstance(values, dict):
+            return values
+        whole = {name: int(one) for name, one in values.items() if isinstance(one, float) and one.is_integer()}
+        return values | whole
 
-class Ours(BaseModel):
+
+class Ours(Theirs):
     """A request of our own."""
 
-    model_config = ConfigDict(strict=True, extra="forbid")
+    model_config = ConfigDict(extra="forbid")
 
 
 class EmbeddingsRequest(Theirs):
@@ -42,7 +66,7 @@ class EmbeddingsRequest(Theirs):
     model: Model = None
     encoding_format: Encoding = "float"
     dimensions: int | None = None
-    user: str | None = None
+    user: Text | None = None
     layers: Layer = "average"
     pooling: Pooling = "mean"
 
@@ -80,8 +104,8 @@ class TokenizeRequest(Theirs):
 class SimilarityInput(Theirs):
     """One sentence, and those that it is compared with."""
 
-    source_sentence: str
-    sentences: list[str]
+    source_sentence: Text
+    sentences: list[Text]
 
 
 class SimilarityRequest(Theirs):
@@ -96,7 +120,7 @@ class SimilarityRequest(Theirs):
 class SubstitutesRequest(Ours):
     """A word in its sentence."""
 
-    text: Annotated[str, Field(examples=["He sat on the [bank] of the river"])]
+    text: Annotated[Text, Field(examples=["He sat on the [bank] of the river"])]
     position: Position = None
     k: Count = 10
     direction: Direction = "both"
@@ -106,15 +130,15 @@ class SubstitutesRequest(Ours):
 class SurprisalRequest(Ours):
     """A sentence."""
 
-    text: str
+    text: Text
     model: Model = None
 
 
 class CosinesRequest(Ours):
     """Two sentences."""
 
-    first: str
-    second: str
+    first: Text
+    second: Text
     layers: Layers = "average"
     model: Model = None
 
@@ -122,22 +146,22 @@ class CosinesRequest(Ours):
 class NeighborsRequest(Ours):
     """A word, or a word in its sentence."""
 
-    query: Annotated[str, Field(examples=["bank", "He sat on the [bank] of the river"])]
+    query: Annotated[Text, Field(examples=["bank", "He sat on the [bank] of the river"])]
     position: Position = None
-    corpus: str | None = None
+    corpus: Text | None = None
     k: Count = 10
     layers: Annotated[Layer | None, Field(description="That of the index unless given.")] = None
     min_count: Annotated[int, Field(ge=1)] = 5
     any_word: bool = False
-    token: str | None = None
-    document: str | None = None
+    token: Text | None = None
+    document: Text | None = None
 
 
 class SensesRequest(Ours):
     """A word of a corpus, and how its senses are found."""
 
-    word: str
-    corpus: str | None = None
+    word: Text
+    corpus: Text | None = None
     layers: Layer = "top"
     by: Literal["around", "word"] = "around"
     limit: Annotated[int, Field(ge=1)] = 1000
@@ -159,7 +183,7 @@ class ConcordanceRequest(SensesRequest):
 class TaskRequest(Ours):
     """Texts, lists of tokens, or objects as `elmokit task predict` reads them."""
 
-    inputs: str | list[str | list[str] | dict[str, Any]]
+    inputs: Annotated[str | list[str | list[str] | dict[str, Any]], AfterValidator(writable)]
 
 
 class Error(BaseModel):

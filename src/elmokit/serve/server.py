@@ -25,9 +25,23 @@ def serve(service: Service, *, ready: Callable[[str], None] = lambda _: None) ->
 
     `ready` is called with the server's address once it listens.
     """
-    settings, limits = service.settings, service.limits
-    listening = listen(settings.host, settings.port)
-    config = uvicorn.Config(
+    try:
+        listening = listen(service.settings.host, service.settings.port)
+    except ConfigError:
+        service.close()
+        raise
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again when all is done
+    try:
+        Server(configured(service), ready=lambda: ready(address_of(listening))).run(sockets=[listening])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        listening.close()
+
+
+def configured(service: Service) -> uvicorn.Config:
+    """Uvicorn's settings: its own log is silent, for ours has a line for each request."""
+    limits = service.limits
+    return uvicorn.Config(
         make_app(service),
         http=bounded_protocol(limits),
         ws="none",
@@ -39,12 +53,6 @@ def serve(service: Service, *, ready: Callable[[str], None] = lambda _: None) ->
         timeout_graceful_shutdown=int(limits.timeout) + 1,
         h11_max_incomplete_event_size=LARGEST_HEADERS,
     )
-    before = signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again when all is done
-    try:
-        Server(config, ready=lambda: ready(address_of(listening))).run(sockets=[listening])
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        listening.close()
 
 
 class Server(uvicorn.Server):
@@ -64,11 +72,8 @@ class Server(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """A socket that is bound, or an error that says why not."""
     try:
-        [(family, kind, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        listening = socket.socket(family, kind)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(WAITING)
+        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        listening = socket.create_server(address, family=family, backlog=WAITING)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot listen at {host} port {port}: {reason}; --port 0 takes any that is free") from None

@@ -21,6 +21,7 @@ from elmokit.serve.refusals import RefusedError
 from elmokit.serve.settings import Limits, ServeSettings
 from elmokit.static.embedders import StaticVectors
 from elmokit.tasks.predictor import Predictor
+from elmokit.tasks.task import Item
 from elmokit.tasks.training import load as load_task
 from elmokit.tasks.training import read_config
 from elmokit.text.corpus import beginning
@@ -51,10 +52,11 @@ class ServedTask:
     predictor: Predictor
     lock: Lock = field(default_factory=Lock)
 
-    def predict(self, examples: Sequence[Any]) -> list[Any]:
+    def predict(self, items: Sequence[Item]) -> list[Any]:
         """The answers, as examples."""
         with self.lock:
-            return self.predictor.predict(examples)
+            answers: list[Any] = self.predictor.model.predict(items)
+            return answers
 
 
 class Service:
