@@ -65,9 +65,11 @@ def serve(
         raise MissingExtraError("the server needs fastapi, uvicorn and prometheus-client", "serve")
     from elmokit.bundled import bundled_names
     from elmokit.cli.demo import find_sample
+    from elmokit.model.threads import share_freed_memory
     from elmokit.serve.server import serve as run
     from elmokit.serve.service import open_service
 
+    share_freed_memory()
     samples = [] if model else [str(find_sample(f"{name}.txt")) for name in bundled_names()]
     named: dict[str, Any] = {"corpora": samples if corpus is None else corpus, "tasks": task or (), "static": static}
     service = open_service(model or bundled_names(), **named, settings=options, limits=limits)

@@ -72,12 +72,24 @@ class Server(uvicorn.Server):
 def listen(host: str, port: int) -> socket.socket:
     """A socket that is bound, or an error that says why not."""
     try:
-        [(family, _, _, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        listening = socket.create_server(address, family=family, backlog=WAITING)
+        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # Only where its protocol is named does asyncio send at once; else an answer's second part waits for 40 ms.
+        listening = socket.socket(family, kind, protocol or socket.IPPROTO_TCP)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigError(f"cannot listen at {host} port {port}: {reason}; --port 0 takes any that is free") from None
+        raise _unusable(host, port, error) from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(WAITING)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise _unusable(host, port, error) from None
     return listening
+
+
+def _unusable(host: str, port: int, error: Exception) -> ConfigError:
+    reason = getattr(error, "strerror", None) or error
+    return ConfigError(f"cannot listen at {host} port {port}: {reason}; --port 0 takes any that is free")
 
 
 def address_of(listening: socket.socket) -> str:

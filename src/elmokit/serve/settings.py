@@ -9,13 +9,13 @@ from elmokit.config import check_above_zero, check_at_least
 class Limits:
     """What one request, and all of them together, may ask for."""
 
-    body_kb: int = 1024
+    body_kb: int = 256
     """The largest request, in kilobytes."""
     texts: int = 256
     """The most texts of a request."""
     tokens: int = 8192
     """The most tokens of a request."""
-    requests: int = 1024
+    requests: int = 2048
     """The most requests under way; another is refused."""
     queue_tokens: int = 65_536
     """The most tokens that wait to be embedded; more are refused."""
