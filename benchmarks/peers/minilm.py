@@ -6,8 +6,8 @@
     peer/bin/infinity_emb v2 --model-id minilm --served-model-name minilm --device cpu --port 7997
     python benchmarks/serve.py --url http://127.0.0.1:7997/embeddings --model minilm
 
-How fast it is does not depend on what its weights are. Its vocabulary has the words of Python's language reference, which
-the benchmark's sentences are made of, so that both servers see 20 tokens.
+How fast it is does not depend on what its weights are. Its vocabulary has the words of Python's language reference, of
+which the sentences are made, so that both servers see 20 tokens.
 """
 
 import re
