@@ -17,11 +17,12 @@ from test_lexicon_substitutes import random_predictor
 import elmokit
 from elmokit.cli import app as all_commands
 from elmokit.cli.neighbors import neighbors
-from elmokit.cli.words import senses, shift, substitutes, surprisal
+from elmokit.cli.predictions import substitutes, surprisal
+from elmokit.cli.words import senses, shift
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
-from elmokit.lexicon.predictions import substitutes as find_substitutes
+from elmokit.lexicon.substitution import substitutes as find_substitutes
 from elmokit.static.files import write_vectors
 from elmokit.text.brackets import read_brackets
 from elmokit.text.corpus import open_corpus
@@ -244,17 +245,19 @@ class TestPredictions:
         found = find_substitutes(
             elmokit.load(model), read_brackets("The [bank] of the river", TOKENIZER), k=4, direction="forward"
         )
-        assert own.startswith(f"bank: rank {found.rank} of ")
+        assert own.startswith(f"bank, what means the same; the word itself: rank {found.rank} of ")
         assert [line.split("  ")[-1] for line in lines] == [word for word, _ in found.candidates]
         run("substitutes", "The [zebra] of the river", "-m", model)
-        assert capsys.readouterr().out.startswith("zebra: not in the model's vocabulary\n")
+        assert capsys.readouterr().out.startswith(
+            "zebra, what means the same; the word itself: not in the model's vocabulary\n"
+        )
         run("substitutes", "The [bank] of the river", "-m", model, "-k", 4, "--json")
         assert len(json.loads(capsys.readouterr().out)["candidates"]) == 4
 
     def test_surprisal(self, model, capsys):
         run("surprisal", "The bank of zebras", "-m", model)
         lines = capsys.readouterr().out.splitlines()
-        assert [line[19:] for line in lines[1:]] == ["(begin)", "The", "bank", "of", "zebras  (as <UNK>)", "(end)"]
+        assert [line[39:] for line in lines[1:]] == ["(begin)", "The", "bank", "of", "zebras  (as <UNK>)", "(end)"]
         run("surprisal", "The bank of zebras", "-m", model, "--json")
         found = json.loads(capsys.readouterr().out)
         assert [word["known"] for word in found["words"]] == [True, True, True, False]

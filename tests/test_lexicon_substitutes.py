@@ -18,9 +18,12 @@ from elmokit.config import SoftmaxConfig
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError
 from elmokit.lexicon import predictions
-from elmokit.lexicon.predictions import position_probabilities, substitutes, surprisal
+from elmokit.lexicon.inflections import is_form_of
+from elmokit.lexicon.predictions import position_probabilities, surprisal
+from elmokit.lexicon.substitution import SHARE, WEIGHT, substitutes
 from elmokit.pretrain import perplexity, pretrain
 from elmokit.pretrain.evaluation import mean_prediction
+from elmokit.static.embedders import StaticVectors
 from elmokit.text.brackets import read_brackets
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -94,14 +97,14 @@ def test_a_model_without_a_mean_prediction_says_so(elmo, caplog):
 
 def test_the_best_and_the_word_itself(elmo):
     query = read_brackets(TEXT, TOKENIZER)
-    found = substitutes(elmo, query, k=7)
+    found = substitutes(elmo, query, k=7, view="fits")
     probabilities = position_probabilities(elmo, query.context.words, query.position)
     order = np.argsort(-probabilities)
     assert [word for word, _ in found.candidates] == [VOCABULARY.words[index] for index in order[:7]]
     assert [value for _, value in found.candidates] == pytest.approx(probabilities[order[:7]].tolist())
     assert VOCABULARY.words[order[found.rank - 1]] == found.word == "bank"
     assert found.probability == pytest.approx(probabilities[order[found.rank - 1]])
-    everything = substitutes(elmo, query, k=10_000).candidates
+    everything = substitutes(elmo, query, k=10_000, view="fits").candidates
     assert len(everything) == len(VOCABULARY) - 3
     assert sum(value for _, value in everything) == pytest.approx(1)
 
@@ -113,9 +116,78 @@ def test_sentences_as_strings(elmo):
 
 
 def test_the_word_itself_is_not_seen(elmo):
-    one, other = (substitutes(elmo, read_brackets(f"The [{word}] of it", TOKENIZER)) for word in ("bank", "zigzag"))
+    queries = (read_brackets(f"The [{word}] of it", TOKENIZER) for word in ("bank", "zigzag"))
+    one, other = (substitutes(elmo, query, view="fits") for query in queries)
     assert one.candidates == other.candidates
     assert (other.word, other.rank, other.probability) == ("zigzag", None, None)
+
+
+def test_what_means_the_same_has_read_the_word(elmo):
+    """log p(w | before) + log p(w | after) - SHARE log p̄(w) + WEIGHT cos, by hand."""
+    prior = mean_prediction(elmo, [["The", "bank", "of", "it"], ["a", "river"]])
+    elmo = Elmo(replace(elmo.checkpoint(), prior=prior))
+    query = read_brackets(TEXT, TOKENIZER)
+    vectors = [elmo.embed([[word]], layers=0)[0][0].astype(np.float64) for word in VOCABULARY.words]
+    own = vectors[VOCABULARY.encode(["bank"])[0]]
+    cosines = np.array([one @ own / np.linalg.norm(one) / np.linalg.norm(own) for one in vectors])
+    scores = plain(elmo, query.context.words, 1).sum(axis=0) - SHARE * prior.numpy() + WEIGHT * cosines
+    odds = np.exp(scores)
+    odds[:3] = 0
+    found = substitutes(elmo, query, k=10_000, keep=["same-form", "inflections", "function-words"])
+    assert dict(found.candidates) == pytest.approx(
+        dict(zip(VOCABULARY.words[3:], (odds / odds.sum())[3:].tolist(), strict=True)), rel=1e-3
+    )
+    assert found.probability == pytest.approx((odds / odds.sum())[VOCABULARY.encode(["bank"])[0]], rel=1e-3)
+
+
+def test_filters(elmo):
+    """The word itself, its inflections, function words and punctuation; none of them changes a probability."""
+    query = read_brackets("She [deposited] her wages", TOKENIZER)
+    everything = dict(substitutes(elmo, query, k=99, keep=["same-form", "inflections", "function-words"]).candidates)
+    found = dict(substitutes(elmo, query, k=99).candidates)
+    left_out = set(everything) - set(found)
+    function_words = set("the of was and at her She The too One 很 我们 去".split())
+    assert left_out == {"deposited", *function_words, *".，。", "🎉", "🤷‍♀️"} & set(everything)
+    assert {"river", "bank", "green", "公园"} <= set(found)
+    assert found.items() <= everything.items()
+    with_function_words = set(dict(substitutes(elmo, query, k=99, keep=["function-words"]).candidates))
+    assert with_function_words == set(everything) - {"deposited"}
+    of = set(dict(substitutes(elmo, read_brackets("the bank [of] it", TOKENIZER), k=99).candidates))
+    assert {"the", "river"} <= of  # a function word may stand for another
+    assert "of" not in of
+
+
+def test_among(elmo):
+    query = read_brackets(TEXT, TOKENIZER)
+    for view in ("fits", "means-the-same"):
+        whole = dict(substitutes(elmo, query, k=99, view=view, keep=["inflections", "function-words"]).candidates)
+        found = substitutes(elmo, query, view=view, among=["river", "zigzag", "green"]).candidates
+        assert {word for word, _ in found} == {"river", "zigzag", "green"}
+        assert found[-1] == ("zigzag", 0)  # not in the vocabulary
+        assert found[0].probability / found[1].probability == pytest.approx(whole[found[0][0]] / whole[found[1][0]])
+
+
+def test_static_vectors_say_what_is_like_the_word(elmo):
+    query = read_brackets(TEXT, TOKENIZER)
+    close = StaticVectors(["bank", "green"], np.array([[1, 0], [1, 0]], np.float32))
+    far = StaticVectors(["bank", "green"], np.array([[1, 0], [-1, 0]], np.float32))
+    one, other = (dict(substitutes(elmo, query, k=99, similar=vectors).candidates) for vectors in (close, far))
+    assert one["green"] / one["river"] == pytest.approx(other["green"] / other["river"] * math.exp(2 * WEIGHT))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    "bank banks, banked banking, went going, hop hopping, hope hoping, carry carried, happy happily, gentle gently, "
+    "church churches, box boxes, lie lying, big bigger, kisses kiss, men man, wives wife, Quiet quietly, be were, "
+    "leaves leaf, leaves leave, bus buses, dog dog's".split(", "),
+)
+def test_inflections(pair):
+    assert is_form_of(*pair.split())
+
+
+@pytest.mark.parametrize("pair", "bank shore,bring king,bed be,princess prince,hopped hope,thing th,好 好的".split(","))
+def test_other_words(pair):
+    assert not is_form_of(*pair.split())
 
 
 @pytest.mark.parametrize("words", [[], ["bank"], "The bank of the zigzag was steep".split()])
@@ -142,6 +214,8 @@ def test_mistakes(elmo):
         substitutes(elmo, query, direction="up")
     with pytest.raises(ConfigError, match="k is 0"):
         substitutes(elmo, query, k=0)
+    with pytest.raises(ConfigError, match="unknown view 'suits': known are means-the-same, fits"):
+        substitutes(elmo, query, view="suits")
 
 
 def test_a_model_without_softmax():
@@ -162,9 +236,8 @@ def test_a_trained_model_knows_what_fits(tmp_path):
     for text, fitting in zip(
         ("the [cat] sees the river .", "the cat [sees] the river .", "the cat sees the [river] ."), parts, strict=True
     ):
-        assert {word for word, _ in substitutes(elmo, read_brackets(text, TOKENIZER), k=4).candidates} == set(
-            fitting
-        ), text
+        found = substitutes(elmo, read_brackets(text, TOKENIZER), k=4, view="fits")
+        assert {word for word, _ in found.candidates} == set(fitting), text
     odd = surprisal(elmo, "the cat the sees river .".split())
     plain_order = surprisal(elmo, "the cat sees the river .".split())
     assert odd.words[2].forward > plain_order.words[2].forward

@@ -17,6 +17,7 @@ from elmokit.lexicon.tables import FORMATS
 
 TEXT = 'The bank of the river, "NA" and null. It was green!\n\n今天天气很好。 A tab\tand a comma, too.\n'
 ENDINGS = sorted(FORMATS)
+COLUMNS = list(Row._fields[:-1])  # metadata has columns of its own
 
 
 def run(*arguments) -> None:
@@ -55,7 +56,7 @@ def assert_same(found, expected: list[Row], *, digits: float) -> None:
     found = [Row(*row) for row in found]
     assert [row[:6] for row in found] == [row[:6] for row in expected]
     assert [row.known for row in found] == [row.known for row in expected]
-    for name in ("forward_bits", "backward_bits"):
+    for name in ("forward_bits", "backward_bits", "forward_entropy_bits", "backward_entropy_bits"):
         values = [getattr(row, name) for row in expected]
         # 4 digits after the point in text; batches of other sizes sum in another order
         assert [getattr(row, name) for row in found] == pytest.approx(values, abs=digits)
@@ -81,7 +82,7 @@ class TestTable:
         assert size == (len(expected), sum(not row.known for row in expected))
         separator = "\t" if ending == ".tsv" else ","
         table = polars.read_parquet(path) if ending == ".parquet" else polars.read_csv(path, separator=separator)
-        assert table.columns == list(Row._fields)
+        assert table.columns == COLUMNS
         assert table.schema["known"] == polars.Boolean
         assert_same(table.rows(), expected, digits=1e-4)
 
@@ -114,8 +115,8 @@ class TestTable:
     def test_an_empty_corpus_has_a_table_without_rows(self, elmo, tmp_path):
         for ending in ENDINGS:
             assert write_surprisal(tmp_path / f"t{ending}", [], elmo) == (0, 0)
-        assert (tmp_path / "t.csv").read_text() == ",".join(Row._fields) + "\n"
-        assert pytest.importorskip("pandas").read_parquet(tmp_path / "t.parquet").columns.tolist() == list(Row._fields)
+        assert (tmp_path / "t.csv").read_text() == ",".join(COLUMNS) + "\n"
+        assert pytest.importorskip("pandas").read_parquet(tmp_path / "t.parquet").columns.tolist() == COLUMNS
 
     def test_memory_is_bounded(self, elmo, tmp_path):
         """No more sentences are asked for than are sorted by length together."""
@@ -176,7 +177,7 @@ class TestCommand:
         for sentence in ("- the bank", "The bank " * 100, "river "):
             (tmp_path / "river").touch()
             run("surprisal", sentence, "-m", model)
-            assert capsys.readouterr().out.startswith("forward  backward  bits\n")
+            assert capsys.readouterr().out.startswith("forward (entropy)  backward (entropy)  bits\n")
 
     @pytest.mark.parametrize(
         ("arguments", "kind", "message"),

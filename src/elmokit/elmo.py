@@ -204,10 +204,10 @@ class Elmo:
         found = [softmax.log_probabilities(part) for part in (forward[before], backward[before + BOUNDS])]
         return Predictions([tokens[position] for position in chosen], *(part.cpu().numpy() for part in found))
 
-    def log_likelihoods(self, sentences: Iterable[Sentence]) -> Iterator[LogLikelihoods]:
+    def log_likelihoods(self, sentences: Iterable[Sentence], *, entropies: bool = False) -> Iterator[LogLikelihoods]:
         """How probable each token of each sentence is, in order and in bounded memory; `predictions` has all words."""
         self.output_layer()
-        return self._batched(self._chunks(sentences), self._likelihoods_of_batch)
+        return self._batched(self._chunks(sentences), partial(self._likelihoods_of_batch, entropies=entropies))
 
     def output_layer(self) -> tuple[Softmax, Vocabulary]:
         """What predicts words, and these words; a model that has none is refused."""
@@ -262,14 +262,17 @@ class Elmo:
         found, ends = outputs.cpu().numpy(), accumulate(lengths)
         return [found[..., end - length + 1 : end - 1, :].copy() for length, end in zip(lengths, ends, strict=True)]
 
-    def _likelihoods_of_batch(self, batch: list[list[str]], _rows: list[int]) -> list[LogLikelihoods]:
+    def _likelihoods_of_batch(
+        self, batch: list[list[str]], _rows: list[int], *, entropies: bool
+    ) -> list[LogLikelihoods]:
         _, vocabulary = self.output_layer()
         ids = torch.from_numpy(vocabulary.encode([word for tokens in batch for word in tokens])).to(self.device)
         top, lengths = self.run(batch, gradients=False)[-1], [len(tokens) for tokens in batch]  # (N, 2P)
-        both = [part.cpu().numpy() for part in self.language_model.log_likelihoods(top, ids, lengths)]
+        found = self.language_model.log_likelihoods(top, ids, lengths)
+        found += self.language_model.entropies(top, lengths) if entropies else ()
         ends = np.cumsum([length - 1 for length in lengths])[:-1]
-        parts = zip(batch, *(np.split(part, ends) for part in both), strict=True)
-        return [LogLikelihoods(tokens[1:-1], forward, backward) for tokens, forward, backward in parts]
+        parts = zip(batch, *(np.split(part.cpu().numpy(), ends) for part in found), strict=True)
+        return [LogLikelihoods(tokens[1:-1], *rest) for tokens, *rest in parts]
 
     def _stateful_layers(self, x: Tensor, lengths: list[int], rows: list[int]) -> Tensor:
         run = self.engine.layers if self.on_cpu else self.bilm

@@ -32,6 +32,8 @@ class LogLikelihoods(NamedTuple):
     tokens: list[str]
     forward: Vectors  # (T + 1,) log p(token | the words before), then that of </S>
     backward: Vectors  # (T + 1,) that of <S>, then log p(token | the words after)
+    forward_entropy: Vectors | None = None  # (T + 1,) that of all words before each of these is read, if asked for
+    backward_entropy: Vectors | None = None
 
 
 class Embedder(Protocol):

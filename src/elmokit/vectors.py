@@ -141,7 +141,7 @@ class FlatWriter:
         self.tokens += len(tokens_first)
         self.shape = tokens_first.shape[1:]
         self.file.write(np.ascontiguousarray(tokens_first, dtype="<f4").tobytes())
-        text, tokens, document = sentence.context
+        text, tokens, document, _ = sentence.context
         self._add("lengths", len(tokens))
         self._add("starts", *(token.start for token in tokens))
         self._add("ends", *(token.end for token in tokens))
@@ -229,7 +229,7 @@ class ParquetWriter:
         self.file: Any = None
 
     def write(self, number: int, sentence: Embedded) -> None:
-        text, tokens, document = sentence.context
+        text, tokens, document, _ = sentence.context
         self.sentences = number + 1
         for position, (token, start, end) in enumerate(tokens):
             for name, value in zip(self.types, (document, number, position, token, start, end, text), strict=True):

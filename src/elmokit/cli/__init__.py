@@ -13,11 +13,12 @@ from elmokit.cli.embed import embed
 from elmokit.cli.index import index
 from elmokit.cli.models import convert, info
 from elmokit.cli.neighbors import neighbors
+from elmokit.cli.predictions import substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.serve import serve
 from elmokit.cli.static import static
 from elmokit.cli.task import task
-from elmokit.cli.words import senses, shift, substitutes, surprisal
+from elmokit.cli.words import senses, shift
 from elmokit.errors import ElmoError
 
 app = App(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elmokit.elmo import Elmo
-    from elmokit.lexicon.predictions import Substitutes
+    from elmokit.lexicon.substitution import Substitutes
     from elmokit.progress import Progress
     from elmokit.text.brackets import BracketedWord
 
@@ -112,7 +112,7 @@ def find_sample(name: str) -> Path:
 
 def teach(lesson: Mapping[str, Any], elmo: "Elmo", uses: list[Uses], guesses: "list[Guess]") -> None:
     """Show what a model makes of words in two senses, and what it expects in a gap; keep both for the page."""
-    from elmokit.lexicon.predictions import substitutes
+    from elmokit.lexicon.substitution import substitutes
     from elmokit.text.brackets import read_brackets
 
     print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
@@ -125,7 +125,7 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", uses: list[Uses], guesses: "l
     print("Guess: what could stand in the gap? The model sees the words before and after it.\n")
     for sentence in lesson["guesses"]:
         query = read_brackets(sentence, elmo.tokenizer)
-        guesses.append((query, substitutes(elmo, query, k=GUESSES)))
+        guesses.append((query, substitutes(elmo, query, k=GUESSES, view="fits")))
         candidates = (f"{one.word} {one.probability:.0%}" for one in guesses[-1][1].candidates)
         _show(blank(query), ["  ".join(candidates)])
 

@@ -12,7 +12,7 @@ from elmokit.lexicon.plots import COLORS, plane
 
 if TYPE_CHECKING:
     from elmokit.cli.demo import Guess
-    from elmokit.lexicon.predictions import Substitutes
+    from elmokit.lexicon.substitution import Substitutes
     from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")

@@ -141,11 +141,16 @@ class ModelOptions(TokenOptions):
         return elmo, get_tokenizer(self.over(elmo.config.tokenizer))
 
 
+METADATA = """A .csv or .tsv table with a column `document`, the name of a file or an object in it, and others such as
+date or author, which are shown and written with what is found there."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions(ModelOptions, TextOptions):
     """Which model reads text, and how."""
 
+    metadata: Annotated[Path | None, Parameter(help=METADATA)] = None
     layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "average"
     """average, top, or a layer's number; 0 is the context-free token vector."""
 
@@ -160,7 +165,7 @@ class StudyOptions(ModelOptions, TextOptions):
 
         texts = [open_texts(paths, **self.files) for paths in groups]
         elmo, tokenizer = self.load("\n".join(map(beginning, texts)))
-        return elmo, [open_corpus(files, tokenizer, language=self.language) for files in texts]
+        return elmo, [open_corpus(files, tokenizer, language=self.language, metadata=self.metadata) for files in texts]
 
 
 @Parameter(name="*")

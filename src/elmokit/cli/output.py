@@ -1,6 +1,8 @@
 """What commands print of what they found: a sentence with its word in brackets, or JSON."""
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elmokit.answers import as_text
@@ -19,3 +21,19 @@ def shown(found: "str | Occurrence") -> str:
 def print_json(found: Any, *, indent: int | None = 2) -> None:
     """Print what was found as JSON."""
     print(as_text(found, indent=indent, encoding=sys.stdout.encoding or "utf-8"), flush=True)
+
+
+def check_output(path: Path | None) -> None:
+    """Refuse a table that could not be written before any work is done."""
+    if path is not None:
+        from elmokit.lexicon.tables import check_table
+
+        check_table(path.expanduser())
+
+
+def write_rows(path: Path | None, found: Sequence[Any], *, columns: Sequence[str], **more: Any) -> None:
+    """Write what was found as a table, a row each, if one is wanted; `more` stands in every row."""
+    if path is not None:
+        from elmokit.lexicon.tables import table_row, write_table
+
+        write_table(path, (table_row(one, **more) for one in found), columns=columns)

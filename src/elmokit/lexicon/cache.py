@@ -119,7 +119,8 @@ class CachedCorpus:
         path = self._path("occurrences", word, *(file.name for file in self.corpus.files))
         kept = _read(path, read_occurrences)
         if kept is not None:
-            return kept
+            fields = self.corpus.metadata
+            return [(c._replace(metadata=fields.of(c.document)), *rest) for c, *rest in kept] if fields else kept
         known = survey(self.corpus, progress=progress)
         known.check_words(word)
         found = embed_words(self.corpus, self.elmo, [word], known, layers=self.layers, progress=progress)
@@ -142,7 +143,7 @@ class CachedCorpus:
     def _path(self, *parts: str) -> Path:
         """The file of something that depends on these, on the model, and on the text and how it is read."""
         reading = [
-            replace(self.corpus, files=()),
+            replace(self.corpus, files=(), metadata=None),
             __version__,
             self.elmo.digest,
             self.elmo.engine.precision,
@@ -177,7 +178,8 @@ def shrink(folder: Path, most_bytes: int) -> None:
 def write_occurrences(found: Iterable[EmbeddedWords], path: Path) -> None:
     """Write occurrences as safetensors: the vectors, (N, D), and as JSON the sentences and positions."""
     contexts, positions, vectors = zip(*found, strict=True)
-    tensors = {"where": as_bytes([contexts, positions]), "vectors": np.concatenate(vectors)}
+    bare = [context._replace(metadata={}) for context in contexts]  # a table of metadata may change
+    tensors = {"where": as_bytes([bare, positions]), "vectors": np.concatenate(vectors)}
     with replacing(path) as new, writing(path, (OSError, SafetensorError)):
         save_file(tensors, new)
 

@@ -32,6 +32,7 @@ from elmokit.text.tokenizers import get_tokenizer
 
 MANIFEST = "manifest.json"
 MEANS = "words.safetensors"  # the mean vectors of the most frequent words
+DOCUMENTS = "documents.json"  # what a table of metadata told of each document
 EXACT_ROWS = 100_000
 CHUNK_TOKENS = 16_384  # committed together; embedded together too, so that batches are the same after a break
 FEW_ROWS = 5000  # among a million, so many can be read and compared in the time that a search takes anyway
@@ -98,9 +99,11 @@ def build_index(
         raise ConfigError(f"{kind} is no Elmo: say which model and tokenizer the index is built with")
     reading, folder = Reading(model, layers, tokenizer), Path(folder)
     with locked(folder):
-        total, digest = _survey(corpus, progress)
+        total, digest, documents = _survey(corpus, progress)
         wanted = Manifest(reading=reading, width=embedder.width, corpus=digest, total=total, exact_rows=exact_rows)
         manifest = _begin(folder, wanted)
+        if documents:
+            replace_file(folder / DOCUMENTS, as_json(documents))
         return manifest if manifest.finished else _fill(folder, manifest, corpus, embedder, progress)
 
 
@@ -115,7 +118,10 @@ def open_index(folder: Path | str, *, model: Elmo | ModelId | None = None) -> "I
         raise DataError(
             f"{folder}: the index is unfinished ({done}): give the same `elmokit index build` again to go on"
         )
-    tables = Tables(folder, manifest.width)
+    documents: dict[str, dict[str, str]] = {}
+    if (folder / DOCUMENTS).exists():
+        documents = read_json(folder / DOCUMENTS, dict[str, dict[str, str]], missing="no metadata")
+    tables = Tables(folder, manifest.width, documents=documents)
     tables.check(rows=manifest.rows, sentences=manifest.sentences)
     return Index(folder, manifest, tables)
 
@@ -235,15 +241,17 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     replace_file(folder / MANIFEST, as_json(manifest))
 
 
-def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str]:
-    """How many sentences a corpus has, and a hash of all that the rows depend on."""
-    hashed, total = blake2b(digest_size=32), 0
-    for context in tracked(corpus, progress, "reading", unit="sentences"):
-        hashed.update(msgspec.json.encode(context))
+def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str, dict[str, dict[str, str]]]:
+    """How many sentences a corpus has, a hash of all that the rows depend on, and the documents' metadata."""
+    hashed, total, documents = blake2b(digest_size=32), 0, {}
+    for text, tokens, document, metadata in tracked(corpus, progress, "reading", unit="sentences"):
+        hashed.update(msgspec.json.encode((text, tokens, document)))
         total += 1
+        if metadata:
+            documents[document] = metadata
     if not total:
         raise DataError("the corpus holds no words")
-    return total, hashed.hexdigest()
+    return total, hashed.hexdigest(), documents
 
 
 def _begin(folder: Path, wanted: Manifest) -> Manifest:

@@ -8,7 +8,7 @@ nothing.
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import reduce
@@ -44,9 +44,11 @@ class Drawn(NamedTuple):
 class Tables:
     """Both tables, in the folder of an index."""
 
-    def __init__(self, folder: Path, width: int, *, create: bool = False) -> None:
+    def __init__(
+        self, folder: Path, width: int, *, create: bool = False, documents: Mapping[str, dict[str, str]] | None = None
+    ) -> None:
         lancedb = import_lancedb()
-        self.folder, self.width = folder, width
+        self.folder, self.width, self.documents = folder, width, documents or {}
         with self._access(write=create):
             database = lancedb.connect(folder, session=lancedb.Session(INDEX_CACHE, METADATA_CACHE))
             self.occurrences, self.sentences = (
@@ -127,7 +129,8 @@ class Tables:
                 sentence = sentences[row["sentence"]]
                 text, bounds = sentence["text"], zip(sentence["starts"], sentence["ends"], strict=True)
                 tokens = [Token(text[start:end], start, end) for start, end in bounds]
-                contexts[row["sentence"]] = Context(text, tokens, row["document"])
+                metadata = self.documents.get(row["document"], {})
+                contexts[row["sentence"]] = Context(text, tokens, row["document"], metadata)
         vectors = found["vector"].combine_chunks().flatten().to_numpy()
         units = vectors.reshape(len(rows), self.width + -self.width % WIDTH_STEP)[:, : self.width].copy()  # (rows, D)
         pairs = zip(rows, units, strict=True)
@@ -210,7 +213,7 @@ def _sentence_rows(contexts: Sequence[Context], first: int) -> Any:
     import pyarrow as pa
 
     rows = []
-    for number, (text, tokens, _) in enumerate(contexts, first):
+    for number, (text, tokens, *_) in enumerate(contexts, first):
         start, end = (tokens[0].start, tokens[-1].end) if tokens else (0, 0)
         bounds = {"starts": [token.start - start for token in tokens], "ends": [token.end - start for token in tokens]}
         rows.append({"sentence": number, "text": text[start:end], **bounds})

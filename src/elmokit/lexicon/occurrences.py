@@ -65,10 +65,10 @@ class Occurrence(NamedTuple):
         return self.context.bracketed(self.position)
 
     def json_fields(self) -> dict[str, Any]:
-        """The word, its sentence and where it stands, without the vector."""
-        context = self.context
-        where = {"sentence": context.text, "position": self.position, "document": context.document}
-        return {"token": self.token, **where}
+        """The word, its sentence, where it stands and what is known of the document, without the vector."""
+        text, _, document, metadata = self.context
+        fields = {"token": self.token, "sentence": text, "position": self.position, "document": document}
+        return fields | ({"metadata": metadata} if metadata else {})
 
 
 EmbeddedWords = tuple[Context, list[int], Vectors]

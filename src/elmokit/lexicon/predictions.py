@@ -1,4 +1,4 @@
-"""What a language model expects of a sentence: which words could stand for another, and how surprising each word is."""
+"""What a language model expects of a sentence: how probable each word is at a position, how surprising those there."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -13,38 +13,21 @@ from numpy.typing import NDArray
 from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence, Vectors
 from elmokit.errors import ConfigError
-from elmokit.lexicon.neighbors import check_k
 from elmokit.lexicon.settings import Direction
-from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 Scores = NDArray[np.float64]
 logger = logging.getLogger(__name__)
 
 
-class Substitute(NamedTuple):
-    """A word and its probability in the place of another."""
-
-    word: str
-    probability: float
-
-
-@dataclass(frozen=True)
-class Substitutes:
-    """What could stand in the place of a word."""
-
-    word: str
-    rank: int | None  # that of the word itself among all, from 1; none if the vocabulary lacks it
-    probability: float | None
-    candidates: tuple[Substitute, ...]  # the most probable words
-
-
 class WordSurprisal(NamedTuple):
-    """How surprising a word is, in bits."""
+    """How surprising a word is, and how open it was what would come, in bits."""
 
     word: str
     forward: float  # after what stands before it
     backward: float  # before what stands after it
+    forward_entropy: float  # of what could stand there, after what stands before it
+    backward_entropy: float
     known: bool  # whether it is in the vocabulary; if not, it is <UNK> that is predicted
 
 
@@ -57,26 +40,6 @@ class SentenceSurprisal:
     begin: float  # that it begins where it does, read backwards
 
 
-def substitutes(elmo: Elmo, query: str | BracketedWord, *, k: int = 10, direction: Direction = "both") -> Substitutes:
-    """The words most probable in the place of the one in brackets, as in "on the [bank] of it", which is not read.
-
-    For both directions p(w) is proportional to p(w | words before) * p(w | words after) / p̄(w), where p̄ is the model's
-    mean prediction: without it, the frequency of a word counts twice. <S>, </S> and <UNK> are no candidates, and the
-    probabilities of all other words sum to 1.
-    """
-    check_k(k)
-    if isinstance(query, str):
-        query = read_brackets(query, elmo.tokenizer)
-    probabilities = position_probabilities(elmo, query.context.words, query.position, direction=direction)  # (V,)
-    _, vocabulary = elmo.output_layer()
-    best = np.argsort(-probabilities, kind="stable")[:k]
-    candidates = [Substitute(vocabulary.words[i], float(probabilities[i])) for i in best if probabilities[i] > 0]
-    if query.word not in vocabulary or query.word in (BOS, EOS, UNK):
-        return Substitutes(query.word, None, None, tuple(candidates))
-    own = probabilities[vocabulary.encode([query.word])[0]]
-    return Substitutes(query.word, int((probabilities > own).sum()) + 1, float(own), tuple(candidates))
-
-
 @cache
 def _report_no_prior(model: str) -> None:
     logger.info(
@@ -85,9 +48,9 @@ def _report_no_prior(model: str) -> None:
 
 
 def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
-    """Minus the base 2 logarithm of each word's probability in both directions, the sentence standing by itself.
+    """- log2 p(word) in both directions, and the entropy - sum_w p(w) log2 p(w) before it; the sentence is by itself.
 
-    The mean over the words and the bound of a direction is the base 2 logarithm of its perplexity.
+    The mean of the first over the words and the bound of a direction is the base 2 logarithm of its perplexity.
     """
     [found] = surprisals(elmo, [sentence])
     return found
@@ -96,33 +59,54 @@ def surprisal(elmo: Elmo, sentence: Sentence) -> SentenceSurprisal:
 def surprisals(elmo: Elmo, sentences: Iterable[Sentence]) -> Iterator[SentenceSurprisal]:
     """What `surprisal` says of each of the sentences, in order and in bounded memory."""
     _, vocabulary = elmo.output_layer()
-    for words, *directions in elmo.log_likelihoods(sentences):
-        forward, backward = ((one.astype(np.float64) / -log(2)).tolist() for one in directions)
-        each = zip(words, forward, backward[1:], strict=False)
-        found = tuple(WordSurprisal(word, after, before, word in vocabulary) for word, after, before in each)
-        yield SentenceSurprisal(found, end=forward[-1], begin=backward[0])
+    for words, *found in elmo.log_likelihoods(sentences, entropies=True):
+        nats = [np.asarray(one, np.float64) / log(2) for one in found]  # (T + 1,) each
+        forward, backward, *entropies = (-nats[0]).tolist(), (-nats[1]).tolist(), nats[2].tolist(), nats[3][1:].tolist()
+        each = zip(words, forward, backward[1:], *entropies, strict=False)
+        yield SentenceSurprisal(
+            tuple(WordSurprisal(word, *bits, known=word in vocabulary) for word, *bits in each),
+            end=forward[-1],
+            begin=backward[0],
+        )
 
 
 def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both") -> Scores:
     """The probability of every word of the vocabulary at one position of a sentence, (V,)."""
+    return normalized(position_scores(elmo, sentence, position, direction=direction))
+
+
+def position_scores(
+    elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both", share: float = 1.0
+) -> Scores:
+    """Their logarithms but for a constant, (V,): log p(w | before) + log p(w | after) - share * log p̄(w).
+
+    p̄ is the model's mean prediction; of one direction alone nothing is taken off. <S>, </S> and <UNK> are at -inf.
+    """
     if direction not in get_args(Direction):
         raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
     _, forward, backward = elmo.predictions(sentence, positions=[position])
-    [found] = joined_probabilities(elmo, forward, backward, direction=direction)
+    [found] = joined_scores(elmo, forward, backward, direction=direction, share=share)
     return np.asarray(found)
 
 
-def joined_probabilities(elmo: Elmo, forward: Vectors, backward: Vectors, *, direction: Direction) -> Scores:
-    """The probability of every word but <S>, </S> and <UNK>, (T, V), from the log probabilities of both directions."""
-    experts = {"forward": forward, "backward": backward}  # (T, V) each
+def joined_scores(
+    elmo: Elmo, forward: Vectors, backward: Vectors, *, direction: Direction, share: float = 1.0
+) -> Scores:
+    """The same of several positions, (T, V), from the log probabilities of both directions there, (T, V) each."""
+    experts = {"forward": forward, "backward": backward}
     chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
     scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
     if direction == "both":
         if elmo.prior is None:
             _report_no_prior(elmo.source)
         else:
-            scores -= elmo.prior.numpy()
+            scores -= share * elmo.prior.numpy()
     _, vocabulary = elmo.output_layer()
     scores[:, vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
-    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+    return scores
+
+
+def normalized(scores: Scores) -> Scores:
+    """exp of the scores, (…, V), in such proportion that they sum to 1."""
+    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))

@@ -7,7 +7,7 @@ import numpy as np
 
 from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence
-from elmokit.lexicon.predictions import Scores, joined_probabilities, surprisal
+from elmokit.lexicon.predictions import Scores, joined_scores, normalized, surprisal
 from elmokit.lexicon.settings import Direction
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
@@ -32,6 +32,8 @@ class RankedWord(NamedTuple):
     word: str
     forward: float
     backward: float
+    forward_entropy: float  # of all words that could stand there
+    backward_entropy: float
     known: bool
     both: float | None  # none, as the ranks, where the vocabulary lacks the word
     ranks: Ranks | None
@@ -60,5 +62,5 @@ def _probabilities(elmo: Elmo, sentence: Sentence) -> Iterator[Scores]:
         _, forward, backward = elmo.predictions(tokens, positions=positions)  # (T, V) each
         for row in range(len(positions)):
             pair = forward[row : row + 1], backward[row : row + 1]
-            joined = [joined_probabilities(elmo, *pair, direction=direction) for direction in get_args(Direction)]
-            yield np.concatenate(joined)
+            joined = [joined_scores(elmo, *pair, direction=direction) for direction in get_args(Direction)]
+            yield normalized(np.concatenate(joined))

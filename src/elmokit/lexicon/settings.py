@@ -5,6 +5,8 @@ from typing import Literal
 
 Direction = Literal["forward", "backward", "both"]
 Measure = Literal["apd", "prt"]
+View = Literal["means-the-same", "fits"]
+Kept = Literal["same-form", "inflections", "function-words"]
 
 
 @dataclass(frozen=True, kw_only=True)

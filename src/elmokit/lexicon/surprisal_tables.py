@@ -8,9 +8,10 @@
 | word | as the tokenizer gives it |
 | start, end | where it stands in the text of its sentence, in characters |
 | forward_bits, backward_bits | its surprisal after the words before it, and before those after it |
+| forward_entropy_bits, backward_entropy_bits | the entropy of what could stand there, judged by the same words |
 | known | whether it is in the vocabulary; if not, the bits are those of <UNK> |
 
-The bounds of a sentence have no rows.
+The columns of a metadata table come after these. The bounds of a sentence have no rows.
 """
 
 from collections import Counter, deque
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 
 from elmokit.elmo import Elmo
 from elmokit.lexicon.predictions import surprisals
-from elmokit.lexicon.tables import write_table
+from elmokit.lexicon.tables import table_row, write_table
 from elmokit.progress import SILENCE, Progress, tracked
 from elmokit.text.corpus import Context
 
@@ -36,7 +37,10 @@ class Row(NamedTuple):
     end: int
     forward_bits: float
     backward_bits: float
+    forward_entropy_bits: float
+    backward_entropy_bits: float
     known: bool
+    metadata: dict[str, str] = {}  # noqa: RUF012 (a named tuple's default, never written to)
 
 
 class TableSize(NamedTuple):
@@ -55,9 +59,9 @@ def write_surprisal(
     def rows() -> Iterator[dict[str, Any]]:
         for row in iter_surprisal(tracked(corpus, progress, "measuring", unit="sentences"), elmo):
             known[row.known] += 1
-            yield row._asdict()
+            yield table_row(row)
 
-    return TableSize(write_table(path, rows(), columns=Row._fields), known[False])
+    return TableSize(write_table(path, rows(), columns=Row._fields[:-1]), known[False])
 
 
 def iter_surprisal(corpus: Iterable[Context], elmo: Elmo) -> Iterator[Row]:
@@ -70,7 +74,7 @@ def iter_surprisal(corpus: Iterable[Context], elmo: Elmo) -> Iterator[Row]:
             yield context.words
 
     for number, found in enumerate(surprisals(elmo, sentences())):
-        _, tokens, document = waiting.popleft()
+        _, tokens, document, fields = waiting.popleft()
         for position, (token, one) in enumerate(zip(tokens, found.words, strict=True)):
-            bits = one.forward, one.backward
-            yield Row(document, number, position, one.word, token.start, token.end, *bits, known=one.known)
+            word, *bits, known = one
+            yield Row(document, number, position, word, token.start, token.end, *bits, known=known, metadata=fields)

@@ -135,11 +135,29 @@ class LanguageModel(nn.Module):
         predicted backwards alone, the last forwards alone.
         """
         assert self.softmax is not None
-        sentence = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths)).to(ids.device)  # (N,)
-        within = sentence[1:] == sentence[:-1]  # pairs of tokens side by side
-        forward, backward = top.chunk(2, dim=-1)
-        after = self.softmax.log_likelihood(forward[:-1][within], ids[1:][within])
-        return after, self.softmax.log_likelihood(backward[1:][within], ids[:-1][within])
+        within = _within(lengths).to(ids.device)  # (N - 1,)
+        forward, backward = _predicting(top, within)
+        after = self.softmax.log_likelihood(forward, ids[1:][within])
+        return after, self.softmax.log_likelihood(backward, ids[:-1][within])
+
+    @torch.no_grad()
+    def entropies(self, top: Tensor, lengths: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """The entropy of what each of these is predicted from, in nats, (N - B,) each."""
+        assert self.softmax is not None
+        forward, backward = _predicting(top, _within(lengths).to(top.device))
+        return self.softmax.entropy(forward), self.softmax.entropy(backward)
+
+
+def _within(lengths: Sequence[int]) -> Tensor:
+    """Which pairs of tokens side by side are of one sentence, (N - 1,)."""
+    sentence = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))  # (N,)
+    return sentence[1:] == sentence[:-1]
+
+
+def _predicting(top: Tensor, within: Tensor) -> tuple[Tensor, Tensor]:
+    """The states that predict the next token forwards, and the one before backwards, (N - B, P) each."""
+    forward, backward = top.chunk(2, dim=-1)
+    return forward[:-1][within], backward[1:][within]
 
 
 class _Undrawn(TorchFunctionMode):

@@ -45,6 +45,15 @@ class FullSoftmax(nn.Module):
             result[rows] = logits.gather(1, targets[rows, None]).squeeze(1) - logits.logsumexp(dim=1)
         return result
 
+    @torch.no_grad()
+    def entropy(self, h: Tensor) -> Tensor:
+        """- sum_w p(w | h) log p(w | h), in nats, (N,): how open it is what comes; never all N × V at once."""
+        result = h.new_empty(len(h))
+        for rows in _chunks(len(h), len(self.bias)):
+            log_p = self.log_probabilities(h[rows])  # (n, V)
+            result[rows] = -(log_p.exp() * log_p).sum(dim=1)
+        return result
+
     def log_probabilities(self, h: Tensor) -> Tensor:
         """The log probability of every word, (N, V), for a few rows."""
         return F.linear(h, self.weight, self.bias).log_softmax(dim=-1)
@@ -112,6 +121,15 @@ class AdaptiveSoftmax(nn.Module):
         result = self.head.log_likelihood(h, self._head_targets(targets))
         for tail, rows, narrow, indices in self._parts(h, targets):
             result[rows] += tail.log_likelihood(narrow, indices)
+        return result
+
+    @torch.no_grad()
+    def entropy(self, h: Tensor) -> Tensor:
+        """That of the head, and those of the clusters by their probabilities: H = H_head + sum_c p(c) H_c."""
+        result = self.head.entropy(h)
+        for level, (project, tail) in enumerate(zip(self.projections, self.tails, strict=True)):
+            cluster = torch.full((len(h),), self.edges[0] + level, device=h.device)
+            result += self.head.log_likelihood(h, cluster).exp() * cast(FullSoftmax, tail).entropy(project(h))
         return result
 
     def log_probabilities(self, h: Tensor) -> Tensor:

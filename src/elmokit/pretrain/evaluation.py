@@ -40,7 +40,7 @@ def perplexity(elmo: Elmo, sentences: Iterable[Sentence]) -> Perplexity:
     """The perplexity of sentences, in memory that does not grow with their number."""
     forward = backward = 0.0
     targets = unknown = 0
-    for tokens, before, after in elmo.log_likelihoods(sentences):
+    for tokens, before, after, *_ in elmo.log_likelihoods(sentences):
         forward += before.sum(dtype=np.float64)
         backward += after.sum(dtype=np.float64)
         targets += len(before)

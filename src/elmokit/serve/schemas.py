@@ -6,7 +6,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from elmokit.config import MOST_LAYERS
-from elmokit.lexicon.settings import Direction
+from elmokit.lexicon.settings import Direction, View
 
 T = TypeVar("T")
 LAYER_NUMBER = "Layer number"
@@ -123,6 +123,7 @@ class SubstitutesRequest(Ours):
     text: Annotated[Text, Field(examples=["He sat on the [bank] of the river"])]
     position: Position = None
     k: Count = 10
+    view: Annotated[View, Field(description="By the word itself, or by those around it alone.")] = "means-the-same"
     direction: Direction = "both"
     model: Model = None
 

@@ -10,10 +10,10 @@ from elmokit.embedder import Layers
 from elmokit.errors import DataError
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import unit_vectors
-from elmokit.lexicon.predictions import substitutes as find_substitutes
 from elmokit.lexicon.predictions import surprisal as measure
 from elmokit.lexicon.ranks import rank_words
 from elmokit.lexicon.settings import SenseSettings
+from elmokit.lexicon.substitution import substitutes as find_substitutes
 from elmokit.serve.embedding_routes import embed, with_offsets
 from elmokit.serve.refusals import JSON
 from elmokit.serve.requests import FLOAT_BYTES, Served, Taken, answer, responses
@@ -43,7 +43,7 @@ async def substitutes(body: SubstitutesRequest, service: Served) -> JSON:
     service.check_tokens(len(query.context.tokens))
 
     def find() -> Any:
-        return plain(find_substitutes(elmo, query, k=body.k, direction=body.direction))
+        return plain(find_substitutes(elmo, query, k=body.k, view=body.view, direction=body.direction))
 
     return JSON(await service.workers.run(find))
 
@@ -162,7 +162,7 @@ def _concordance(lines: Lines, body: ConcordanceRequest) -> Object:
     shown = []
     for one, number, sense, (x, y) in rows:
         left, word, right = one.context.around(one.position, reach=body.reach)
-        place = {"sense": sense, "x": x, "y": y} if body.senses else {"sense": None, "x": None, "y": None}
+        place = {"sense": sense + 1, "x": x, "y": y} if body.senses else {"sense": None, "x": None, "y": None}
         where = {"document": one.context.document, "sentence": number, "position": one.position}
         shown.append({"left": left, "word": word, "right": right} | where | place)
     groups = [{"count": one.count, "share": one.share, "keywords": plain(one.words)} for one in found.senses]

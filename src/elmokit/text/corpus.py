@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.config import Tokenization
@@ -11,6 +12,7 @@ from elmokit.text.documents import Paths, TextFile, iter_documents, open_texts
 from elmokit.text.encodings import UTF8
 from elmokit.text.languages import AUTO, check_language
 from elmokit.text.layout import Lines
+from elmokit.text.metadata import Metadata, read_metadata
 from elmokit.text.sentences import split_sentences
 from elmokit.text.tokenizers import Token, Tokenizer, get_tokenizer, name_for, with_settings
 
@@ -29,6 +31,8 @@ class Context(NamedTuple):
     """With their indices in the text."""
     document: str
     """The file; of a .jsonl file the object too, by its number."""
+    metadata: dict[str, str] = {}  # noqa: RUF012 (a named tuple's default, never written to)
+    """What a table tells of the document: its date, its author and the like."""
 
     @property
     def words(self) -> list[str]:
@@ -60,6 +64,7 @@ class TextCorpus:
     """Decides where sentences end; auto sees each paragraph's script."""
     keep_empty: bool = False
     """Whether sentences without tokens, such as blank lines where each line is a sentence, are sentences too."""
+    metadata: Metadata | None = None
 
     @property
     def name(self) -> str:
@@ -69,10 +74,11 @@ class TextCorpus:
     def __iter__(self) -> Iterator[Context]:
         for file in self.files:
             for document in iter_documents([file]):
+                fields = self.metadata.of(document.name) if self.metadata else {}
                 for sentence in iter_sentences(document.text, split=file.lines != "sentences", language=self.language):
                     tokens = self.tokenizer(sentence)
                     for first in range(0, len(tokens) or self.keep_empty, LONGEST_SENTENCE):
-                        yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name)
+                        yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name, fields)
 
 
 def open_corpus(
@@ -85,13 +91,21 @@ def open_corpus(
     language: str = AUTO,
     repeatable: bool = True,
     keep_empty: bool = False,
+    metadata: Metadata | Path | str | None = None,
 ) -> TextCorpus:
-    """The corpus in files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst), folders of them, or standard input, "-"."""
+    """The corpus in files (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst), folders of them, or standard input, "-".
+
+    `metadata` is a .csv or .tsv table with a column `document`; what else it tells of each goes with its sentences.
+    """
     check_language(language)
     files = open_texts(paths, lines=lines, field=field, encoding=encoding, repeatable=repeatable)
     if not callable(tokenizer):
         tokenizer = get_tokenizer(tokenizer_for(files, tokenizer))
-    return TextCorpus(tuple(files), tokenizer, language, keep_empty)
+    if isinstance(metadata, Path | str):
+        metadata = read_metadata(metadata)
+    if metadata is not None:
+        metadata.check(files)
+    return TextCorpus(tuple(files), tokenizer, language, keep_empty, metadata)
 
 
 def tokenizer_for(files: Sequence[TextFile], tokenizer: Tokenization) -> Tokenization:
