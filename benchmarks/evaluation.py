@@ -5,9 +5,9 @@
     python benchmarks/evaluation.py zh zh DATA --text zh-modern.txt.xz --text zh-sanguo.txt --static glove.safetensors
 
 The first name is the model's, the second the language's; --parts names the tables to make. DATA holds the folders
-tagging, similarity, wsd and lexsub. Words by themselves: a model's vector of a word is the mean over at most 20 of its
-occurrences in the text; static vectors of the same corpus are measured on the same pairs, those whose words both have a
-vector everywhere.
+tagging, similarity, wsd and lexsub. Words by themselves: a model's vector of a word is the mean over at most 20 of
+its occurrences in the text, as it is and less the mean of all these words; static vectors of the same corpus are
+measured on the same pairs, those whose words both have a vector everywhere.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import elmokit
 from elmokit.lexicon import substitutes, survey, type_vectors
+from elmokit.lexicon.neighbors import centered
 from elmokit.pretrain.evaluation import mean_prediction
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.evaluation import Dataset, evaluate, evaluate_in_context, read_dataset
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--text", type=Path, action="append", default=[], help="where words are found in contexts")
     parser.add_argument("--static", type=Path, action="append", default=[])
+    parser.add_argument("--occurrences", type=int, default=20, help="of a word, whose mean is its vector")
     parser.add_argument("--lexsub", nargs="+", choices=["trial", "test"], default=["trial", "test"])
     args = parser.parse_args()
     if "similarity" in args.parts and not args.text:
@@ -111,9 +113,12 @@ def print_similarity(elmo, args) -> None:
     corpus = open_corpus(args.text, elmo.tokenizer)
     counts = survey(corpus).counts
     words = [word for word in wanted if counts[word] >= 5]
-    for layer in (0, "top", "average"):
-        types = type_vectors(corpus, elmo, layers=layer, max_words=0, also=words, limit=20)
-        vectors[f"ELMo, {layer}"] = StaticVectors(types.words, types.vectors, lower_case=True)
+    for layer in (*range(elmo.layer_count), "average"):
+        types = type_vectors(corpus, elmo, layers=layer, max_words=0, also=words, limit=args.occurrences)
+        name = f"layer {layer}" if isinstance(layer, int) else layer
+        vectors[f"ELMo, {name}"] = StaticVectors(types.words, types.vectors, lower_case=True)
+    for name, one in list(vectors.items()):
+        vectors[f"{name}, less the common mean"] = StaticVectors(one.words, centered(one.vectors), lower_case=True)
     common = {one.name: shared(one, vectors.values()) for one in sets}
     heads = " | ".join(f"{one.name}, {len(common[one.name].pairs)} of {len(one.pairs)} pairs" for one in sets)
     print(f"\n| Spearman | {heads} | mean |\n|---|{'---|' * (len(sets) + 1)}")

@@ -268,8 +268,8 @@ class Elmo:
         _, vocabulary = self.output_layer()
         ids = torch.from_numpy(vocabulary.encode([word for tokens in batch for word in tokens])).to(self.device)
         top, lengths = self.run(batch, gradients=False)[-1], [len(tokens) for tokens in batch]  # (N, 2P)
-        found = self.language_model.log_likelihoods(top, ids, lengths)
-        found += self.language_model.entropies(top, lengths) if entropies else ()
+        more = self.language_model.entropies(top, lengths) if entropies else ()
+        found = *self.language_model.log_likelihoods(top, ids, lengths), *more
         ends = np.cumsum([length - 1 for length in lengths])[:-1]
         parts = zip(batch, *(np.split(part.cpu().numpy(), ends) for part in found), strict=True)
         return [LogLikelihoods(tokens[1:-1], *rest) for tokens, *rest in parts]

@@ -8,11 +8,12 @@ from cyclopts import App, CycloptsError, Parameter
 
 from elmokit import __version__
 from elmokit.cli.bench import bench
+from elmokit.cli.concordance import collocations, concordance, keyness
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.index import index
 from elmokit.cli.models import convert, info
-from elmokit.cli.neighbors import neighbors
+from elmokit.cli.neighbors import neighbors, similarity
 from elmokit.cli.predictions import substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.serve import serve
@@ -32,7 +33,8 @@ app = App(
 app.register_install_completion_command()
 COMMANDS = (
     *(demo, embed, info, convert, pretrain, finetune, perplexity),
-    *(static, neighbors, senses, substitutes, surprisal, shift, index, task, serve, bench),
+    *(static, neighbors, similarity, concordance, collocations, keyness, senses, substitutes, surprisal),
+    *(shift, index, task, serve, bench),
 )
 for command in COMMANDS:
     app.command(command)

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from elmokit.cli.neighbors import NeighborOptions, Query
 from elmokit.cli.options import TEXTS, Json, Source, StudyOptions, model_for
-from elmokit.cli.output import print_json
+from elmokit.cli.output import check_output, print_json
 from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
 from elmokit.progress import counted
@@ -88,6 +88,7 @@ def search(
     from elmokit.lexicon.index import identify, open_index, read_manifest
     from elmokit.text.tokenizers import get_tokenizer
 
+    check_output(wanted.output)
     reading = read_manifest(folder).reading
     word = wanted.read(query, get_tokenizer(reading.tokenizer))
     near: Sequence[Any]
@@ -100,5 +101,5 @@ def search(
             raise CheckpointError(message) from None
         near = open_index(folder, model=identify(elmo, name)).search_word(word, elmo, **wanted.chosen)
     else:
-        near = open_index(folder).word_neighbors(query, k=wanted.k, min_count=wanted.min_count)
+        near = open_index(folder).word_neighbors(query, **wanted.among)
     wanted.show(near, wanted.beside(word.word if word else query), json=json, documents=True)

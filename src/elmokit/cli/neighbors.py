@@ -1,4 +1,4 @@
-"""`elmokit neighbors`: the nearest words, and the nearest occurrences; and what `index search` shares with it."""
+"""`elmokit neighbors` and `similarity`: the nearest words and occurrences; what `index search` shares with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from elmokit.cli.options import CorpusOptions, Count
-from elmokit.cli.output import print_json, shown
+from elmokit.cli.options import CorpusOptions, Count, ModelOptions
+from elmokit.cli.output import check_output, print_json, shown
 from elmokit.cli.progress import watched
 from elmokit.errors import ConfigError
 
@@ -42,6 +42,10 @@ class NeighborOptions:
     """Compare the word in the sentence with the occurrences of this word."""
     document: str | None = None
     """Compare the word in the sentence with occurrences in this document, named as the corpus was."""
+    center: bool = False
+    """Compare the mean vectors of words less the mean of all, so that what is in each of them does not count."""
+    output: Annotated[Path | None, Parameter(alias="-o")] = None
+    """A table of them: .csv, .tsv or .parquet."""
     static: Path | None = None
     """A file of static vectors (word2vec, GloVe), whose neighbours are shown as well."""
 
@@ -61,6 +65,11 @@ class NeighborOptions:
         """Which occurrences are compared with the word, and how many are sought."""
         return {"k": self.k, "any_word": self.any_word, "token": self.token, "document": self.document}
 
+    @property
+    def among(self) -> dict[str, Any]:
+        """Which words are compared with a word, how, and how many are sought."""
+        return {"k": self.k, "min_count": self.min_count, "center": self.center}
+
     def beside(self, word: str) -> "list[Neighbor] | None":
         """The neighbours of a word by the static vectors, if there are any."""
         from elmokit.lexicon.neighbors import word_neighbors
@@ -69,20 +78,38 @@ class NeighborOptions:
         if self.static is None:
             return None
         vectors = read_vectors(self.static)
-        return word_neighbors(word, vectors, k=self.k) if word in vectors.words else []
+        chosen = word if word in vectors.words else word.lower()
+        return word_neighbors(chosen, vectors, k=self.k) if chosen in vectors.words else []
 
     def show(self, near: Sequence[Any], beside: "list[Neighbor] | None", *, json: bool, documents: bool) -> None:
         """Print words or occurrences, these with their documents if there are several, and static neighbours below."""
+        if self.output is not None:
+            self._write(self.output, near, beside)
         if json:
             print_json({"neighbors": near} | ({} if beside is None else {"static": beside}))
             return
         for found, cosine in near:
-            document = "" if isinstance(found, str) or not documents else f"  ({found.context.document})"
+            document = "" if isinstance(found, str) or not documents else f"  ({_source(found)})"
             print(f"{cosine:.3f}  {shown(found)}{document}")
         if beside is not None and self.static:
             print(f"\n{self.static.name}{'' if beside else ': the word is not in it'}")
         for other, cosine in beside or ():
             print(f"{cosine:.3f}  {other}")
+
+    def _write(self, path: Path, near: Sequence[Any], beside: "list[Neighbor] | None") -> None:
+        """A row for each; of words also those by static vectors, with a column that says by which."""
+        from elmokit.lexicon.tables import table_row, write_table
+
+        rows = [table_row(one) for one in near]
+        if beside is not None and all(isinstance(found, str) for found, _ in near):
+            kinds = (("contextual", near), ("static", beside))
+            rows = [table_row(one, vectors=kind) for kind, some in kinds for one in some]
+        write_table(path, rows, columns=("word", "cosine"))
+
+
+def _source(found: Any) -> str:
+    """The document of an occurrence, and what is known of it."""
+    return "; ".join([found.context.document, *found.context.metadata.values()])
 
 
 def neighbors(query: Query, /, *, options: CorpusOptions, wanted: NeighborOptions = NeighborOptions()) -> None:
@@ -94,6 +121,7 @@ def neighbors(query: Query, /, *, options: CorpusOptions, wanted: NeighborOption
     """
     from elmokit.lexicon.cache import CachedCorpus
 
+    check_output(wanted.output)
     elmo, [corpus] = options.open(options.corpus)
     word = wanted.read(query, corpus.tokenizer)
     asked, beside = CachedCorpus(corpus, elmo, options.layers), wanted.beside(word.word if word else query)
@@ -102,5 +130,45 @@ def neighbors(query: Query, /, *, options: CorpusOptions, wanted: NeighborOption
         if word:
             near = asked.context_neighbors(word, **wanted.chosen, progress=progress)
         else:
-            near = asked.word_neighbors(query, k=wanted.k, min_count=wanted.min_count, progress=progress)
-    wanted.show(near, beside, json=options.json, documents=len(corpus.files) > 1)
+            near = asked.word_neighbors(query, **wanted.among, progress=progress)
+    wanted.show(near, beside, json=options.json, documents=len(corpus.files) > 1 or corpus.metadata is not None)
+
+
+def similarity(
+    one: Annotated[str, Parameter(name="ONE", allow_leading_hyphen=True)],
+    other: Annotated[str, Parameter(name="OTHER", allow_leading_hyphen=True)],
+    /,
+    *,
+    options: ModelOptions = ModelOptions(),
+    layer: Annotated[str, Parameter(name=["--layer", "--layers"])] = "average",
+    static: Path | None = None,
+) -> None:
+    """Compare a word in two sentences, each in brackets, or two sentences: the cosine of their vectors.
+
+    Example: elmokit similarity "He sat on the [bank] of the river" "The [bank] raised its rates"
+
+    Parameters
+    ----------
+    one
+        A sentence, with a word in brackets, [ ] or 【 】, if the word is to be compared.
+    other
+        Another.
+    layer
+        average, top, or a layer's number; 0 is the context-free token vector.
+    static
+        A file of static vectors (word2vec, GloVe), by which they are compared as well: a word is the same everywhere.
+    """
+    from elmokit.lexicon.neighbors import static_similarity
+    from elmokit.static import load
+
+    elmo, _ = options.load(f"{one} {other}")
+    layers: Any = int(layer) if layer.isdecimal() else layer
+    found: dict[str, float | None] = {"similarity": elmo.similarity(one, other, layers=layers)}
+    if static:
+        found["static"] = static_similarity(one, other, load(static, lower_case=True), elmo.tokenizer)
+    if options.json:
+        print_json(found)
+        return
+    for name, cosine in found.items():
+        value = "none has a vector" if cosine is None else f"{cosine:.3f}"
+        print(f"{value}  {'by the model' if name == 'similarity' else f'by {static}'}")

@@ -167,6 +167,12 @@ class StudyOptions(ModelOptions, TextOptions):
         elmo, tokenizer = self.load("\n".join(map(beginning, texts)))
         return elmo, [open_corpus(files, tokenizer, language=self.language, metadata=self.metadata) for files in texts]
 
+    def read(self, paths: "Paths") -> "TextCorpus":
+        """The texts as a corpus without a model, split into words as the bundled ones do it."""
+        from elmokit.text.corpus import open_corpus
+
+        return open_corpus(paths, self.over("auto"), **self.reading, metadata=self.metadata)
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from elmokit.lazy import attach
 
 if TYPE_CHECKING:
+    from elmokit.lexicon.association import find_collocations, find_keyness
     from elmokit.lexicon.cache import CachedCorpus
+    from elmokit.lexicon.concordance import find_lines
     from elmokit.lexicon.index import build_index, open_index
     from elmokit.lexicon.neighbors import context_neighbors, word_neighbors
     from elmokit.lexicon.occurrences import find_occurrences, survey, type_vectors
@@ -28,6 +30,7 @@ __all__ = [
     "context_neighbors",
     "find_occurrences",
 ]
+__all__ += ["find_collocations", "find_keyness", "find_lines"]
 __all__ += ["align_surprisal", "write_aligned"]
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
 __all__ += ["iter_surprisal", "surprisals", "survey", "type_vectors", "word_neighbors", "write_plot", "write_surprisal"]
@@ -43,6 +46,8 @@ _HOMES = {
     "lexicon.substitution": ("substitutes",),
     "lexicon.surprisal_tables": ("iter_surprisal", "write_surprisal"),
     "lexicon.token_tables": ("align_surprisal", "write_aligned"),
+    "lexicon.association": ("find_collocations", "find_keyness"),
+    "lexicon.concordance": ("find_lines",),
     "lexicon.shift": ("find_shift",),
     "lexicon.index": ("build_index", "open_index"),
     "lexicon.settings": ("SenseSettings", "ShiftSettings"),

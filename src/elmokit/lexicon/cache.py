@@ -70,11 +70,12 @@ class CachedCorpus:
     most_bytes: int = MOST_BYTES
 
     def word_neighbors(
-        self, word: str, *, k: int = 10, min_count: int = 5, progress: Progress = SILENCE
+        self, word: str, *, k: int = 10, min_count: int = 5, center: bool = False, progress: Progress = SILENCE
     ) -> list[Neighbor]:
         """The k words nearest to a word by their mean vectors, of those that occur `min_count` times."""
         check_k(k)
-        return word_neighbors(word, self.type_vectors(word, progress=progress).frequent(min_count, also=word), k=k)
+        types = self.type_vectors(word, progress=progress).frequent(min_count, also=word)
+        return word_neighbors(word, types, k=k, center=center)
 
     def context_neighbors(
         self,
@@ -120,7 +121,7 @@ class CachedCorpus:
         kept = _read(path, read_occurrences)
         if kept is not None:
             fields = self.corpus.metadata
-            return [(c._replace(metadata=fields.of(c.document)), *rest) for c, *rest in kept] if fields else kept
+            return [(c._replace(metadata=fields.of(c.document)), at, v) for c, at, v in kept] if fields else kept
         known = survey(self.corpus, progress=progress)
         known.check_words(word)
         found = embed_words(self.corpus, self.elmo, [word], known, layers=self.layers, progress=progress)

@@ -166,7 +166,7 @@ class Index:
                 return best[:k]
             asked *= 2
 
-    def word_neighbors(self, word: str, *, k: int = 10, min_count: int = 5) -> list[Neighbor]:
+    def word_neighbors(self, word: str, *, k: int = 10, min_count: int = 5, center: bool = False) -> list[Neighbor]:
         """The k words nearest to a word by their mean vectors, of those that occur `min_count` times."""
         check_k(k)
         types = self.types
@@ -174,7 +174,7 @@ class Index:
             if not self.tables.count(filter_rows(token=word), most=1):
                 self._refuse(word, None)
             types = types.joined(_means(self.tables, [word], word))
-        return word_neighbors(word, types.frequent(min_count, also=word), k=k)
+        return word_neighbors(word, types.frequent(min_count, also=word), k=k, center=center)
 
     def occurrences(self, word: str, *, limit: int = 1000, seed: int = 0) -> Drawn:
         """At most so many occurrences of a word, drawn evenly; a word that the index lacks is refused."""

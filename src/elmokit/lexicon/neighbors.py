@@ -10,8 +10,10 @@ from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError, DataError
 from elmokit.lexicon.occurrences import EmbeddedWords, Occurrence, embed_words, near_spellings, survey, unit_vectors
 from elmokit.progress import SILENCE, Progress
-from elmokit.text.brackets import BracketedWord, read_brackets
+from elmokit.static.embedders import StaticEmbedder
+from elmokit.text.brackets import BracketedWord, has_brackets, read_brackets
 from elmokit.text.corpus import Context
+from elmokit.text.tokenizers import Tokenizer
 
 
 class WordVectors(Protocol):
@@ -38,19 +40,27 @@ class NearOccurrence(NamedTuple):
     cosine: float
 
 
-def word_neighbors(word: str, known: WordVectors, *, k: int = 10) -> list[Neighbor]:
-    """The k words with the highest cosines, the word itself left out."""
+def word_neighbors(word: str, known: WordVectors, *, k: int = 10, center: bool = False) -> list[Neighbor]:
+    """The k words with the highest cosines, the word itself left out; with `center` of vectors less their mean."""
     check_k(k)
     if word not in known.words:
         near = ", ".join(near_spellings(word, known.words))
         raise DataError(f"there is no vector for {word!r}{near and f'; near spellings that have one: {near}'}")
-    own = known.words.index(word)
-    lengths = np.sqrt(np.einsum("wd,wd->w", known.vectors, known.vectors))  # (words,) without a copy of the vectors
+    own, vectors = known.words.index(word), centered(known.vectors) if center else known.vectors
+    lengths = np.sqrt(np.einsum("wd,wd->w", vectors, vectors))  # (words,) without a copy of the vectors
     lengths[lengths == 0] = np.inf
-    cosines = known.vectors @ (known.vectors[own] / lengths[own]) / lengths
+    cosines = vectors @ (vectors[own] / lengths[own]) / lengths
     cosines[own] = -np.inf
     best = np.argsort(-cosines, kind="stable")[: min(k, len(cosines) - 1)]
     return [Neighbor(known.words[index], float(cosines[index])) for index in best]
+
+
+def centered(vectors: Vectors) -> Vectors:
+    """The vectors less the mean of all, (words, D): what they have in common makes every cosine high and tells nothing.
+
+    Mu and Viswanath (2018) take off the mean, and for static vectors the first few directions too.
+    """
+    return np.asarray(vectors - vectors.mean(axis=0))
 
 
 def context_neighbors(
@@ -104,6 +114,20 @@ def nearest_occurrences(
                 insort(best, NearOccurrence(one, float(cosines[index])), key=lambda near: -near.cosine)
                 del best[k:]
     return best
+
+
+def static_similarity(one: str, other: str, vectors: StaticEmbedder, tokenizer: Tokenizer) -> float | None:
+    """What `Elmo.similarity` says, by static vectors: of the words in brackets, or of the means of all words.
+
+    None where no word of either has a vector.
+    """
+    means = []
+    for text in (one, other):
+        found = read_brackets(text, tokenizer) if has_brackets(text) else None
+        words = [found.word] if found else [token.text for token in tokenizer(text)]
+        means.append(vectors.vectors_of(words).astype(np.float64).sum(axis=0))  # (D,)
+    lengths = np.linalg.norm(means[0]) * np.linalg.norm(means[1])
+    return float(means[0] @ means[1] / lengths) if lengths else None
 
 
 def wanted_word(query: BracketedWord, *, any_word: bool, token: str | None) -> str | None:

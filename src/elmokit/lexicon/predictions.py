@@ -60,14 +60,11 @@ def surprisals(elmo: Elmo, sentences: Iterable[Sentence]) -> Iterator[SentenceSu
     """What `surprisal` says of each of the sentences, in order and in bounded memory."""
     _, vocabulary = elmo.output_layer()
     for words, *found in elmo.log_likelihoods(sentences, entropies=True):
-        nats = [np.asarray(one, np.float64) / log(2) for one in found]  # (T + 1,) each
-        forward, backward, *entropies = (-nats[0]).tolist(), (-nats[1]).tolist(), nats[2].tolist(), nats[3][1:].tolist()
-        each = zip(words, forward, backward[1:], *entropies, strict=False)
-        yield SentenceSurprisal(
-            tuple(WordSurprisal(word, *bits, known=word in vocabulary) for word, *bits in each),
-            end=forward[-1],
-            begin=backward[0],
-        )
+        bits = [np.asarray(one, np.float64) / sign / log(2) for one, sign in zip(found, (-1, -1, 1, 1), strict=True)]
+        forward, backward, before, after = (one.tolist() for one in bits)  # T + 1 each
+        each = zip(words, forward, backward[1:], before, after[1:], strict=False)
+        measured = tuple(WordSurprisal(*one, one[0] in vocabulary) for one in each)
+        yield SentenceSurprisal(measured, end=forward[-1], begin=backward[0])
 
 
 def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both") -> Scores:

@@ -76,5 +76,6 @@ def iter_surprisal(corpus: Iterable[Context], elmo: Elmo) -> Iterator[Row]:
     for number, found in enumerate(surprisals(elmo, sentences())):
         _, tokens, document, fields = waiting.popleft()
         for position, (token, one) in enumerate(zip(tokens, found.words, strict=True)):
-            word, *bits, known = one
-            yield Row(document, number, position, word, token.start, token.end, *bits, known=known, metadata=fields)
+            where = document, number, position, one.word, token.start, token.end
+            entropies = one.forward_entropy, one.backward_entropy
+            yield Row(*where, one.forward, one.backward, *entropies, known=one.known, metadata=fields)

@@ -1,6 +1,7 @@
 """Tables that people give: .csv and .tsv files with the names of their columns in the first line."""
 
 import csv
+import io
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,13 +37,16 @@ def read_table(path: Path | str) -> Table:
         raise DataError(f"{path}: byte {error.start:,} is not UTF-8: save the table as UTF-8") from None
     first = text.partition("\n")[0]
     delimiter = "\t" if path.suffix == ".tsv" else max(DELIMITERS, key=first.count)
-    quoting = csv.QUOTE_NONE if path.suffix == ".tsv" else csv.QUOTE_MINIMAL
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, quoting=quoting, strict=quoting == 0)
+    lines = io.StringIO(text, newline="")  # a quoted cell may hold any kind of line end
+    if path.suffix == ".tsv":
+        reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
-        lines = [(reader.line_num, cells) for cells in reader if cells]
+        rows = [(reader.line_num, cells) for cells in reader if cells]
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: {error}") from None
-    return _table(path, lines)
+    return _table(path, rows)
 
 
 def _table(path: Path, lines: list[tuple[int, list[str]]]) -> Table:
