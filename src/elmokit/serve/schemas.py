@@ -171,7 +171,7 @@ class SensesRequest(Ours):
     least_silhouette: float = 0.1
     examples: Annotated[int, Field(ge=0, le=100)] = 3
     keywords: Annotated[int, Field(ge=0, le=100)] = 8
-    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    seed: Annotated[int, Field(ge=0, lt=1 << 53)] = 0
 
 
 class ConcordanceRequest(SensesRequest):
