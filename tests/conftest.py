@@ -70,14 +70,19 @@ def hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path_factory, monkeypatch) -> None:
-    """What is kept between commands is kept for one test alone, but for compiled code, which takes seconds to make."""
+def new_cache(tmp_path_factory) -> str:
+    """A folder for what is kept between commands, with the compiled code that is there already, which takes seconds."""
     code, folder = cache_folder() / "machine-code", tmp_path_factory.getbasetemp() / f"cache-{uuid4().hex}"
     code.mkdir(parents=True, exist_ok=True)
     folder.mkdir()
     (folder / "machine-code").symlink_to(code)
-    monkeypatch.setenv("ELMOKIT_CACHE", str(folder))
+    return str(folder)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path_factory, monkeypatch) -> None:
+    """What is kept between commands is kept for one test alone."""
+    monkeypatch.setenv("ELMOKIT_CACHE", new_cache(tmp_path_factory))
 
 
 @pytest.fixture(params=CONFIGS)

@@ -6,7 +6,7 @@ A sentence in a batch takes a fraction of what it takes alone, so a server answe
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Condition, Thread
@@ -40,11 +40,19 @@ class Batcher:
 
     A batch begins when its oldest call has waited for `window` seconds or `batch_tokens` have come together, at once if
     that was while another ran. More than `queue_tokens` do not wait: the call is refused with an OverloadError.
+    `observe` is called with the sentences and the tokens of each batch before it runs.
     """
 
     def __init__(
-        self, elmo: Elmo, *, window: float = 0.003, batch_tokens: int = 4096, queue_tokens: int = 262_144
+        self,
+        elmo: Elmo,
+        *,
+        window: float = 0.003,
+        batch_tokens: int = 4096,
+        queue_tokens: int = 262_144,
+        observe: Callable[[int, int], None] | None = None,
     ) -> None:
+        self.observe = observe
         self.elmo, self.window, self.batch_tokens, self.queue_tokens = elmo, window, batch_tokens, queue_tokens
         check_at_least(self, 0, "window")
         check_above_zero(self, "batch_tokens", "queue_tokens")
@@ -88,6 +96,11 @@ class Batcher:
         """What `Elmo.embed` gives, for a coroutine; if it is cancelled, so is the call."""
         return await asyncio.wrap_future(self.submit(sentences, layers=layers, timeout=timeout))
 
+    @property
+    def waiting_tokens(self) -> int:
+        """Tokens of the calls that wait, with their bounds."""
+        return self._tokens
+
     def close(self) -> None:
         """Take no more calls, answer those that wait, and end."""
         with self._changed:
@@ -111,7 +124,10 @@ class Batcher:
                 if request.deadline < now:
                     waited = 1000 * (now - request.arrived)
                     request.answer.set_exception(DeadlineError(f"the deadline passed: waited for {waited:.0f} ms"))
-            self._answer([request for request in begun if request.deadline >= now])
+            in_time = [request for request in begun if request.deadline >= now]
+            if self.observe and in_time:
+                self.observe(sum(len(one.sentences) for one in in_time), sum(one.tokens for one in in_time))
+            self._answer(in_time)
 
     def _next_batch(self) -> list[Request]:
         """The calls that have waited longest, as many as fit; none when all is done."""

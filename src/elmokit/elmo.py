@@ -170,14 +170,9 @@ class Elmo:
         self, sentences: Iterable[Sentence], *, pooling: Pooling = "mean", layers: Layers = "average"
     ) -> Vectors:
         """One vector per sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
-        if pooling not in get_args(Pooling):
-            raise ConfigError(f"unknown pooling {pooling!r}: known are {', '.join(get_args(Pooling))}")
         if layers == "all":
             raise ConfigError("sentence vectors are made of one layer or mix: 'all' is not one")
-        pool = np.mean if pooling == "mean" else np.max
-        empty = np.zeros(self.width, np.float32)
-        pooled = [pool(part, axis=0) if len(part) else empty for part in self.embed_stream(sentences, layers=layers)]
-        return np.stack(pooled) if pooled else np.zeros((0, self.width), np.float32)
+        return pooled(self.embed_stream(sentences, layers=layers), pooling, self.width)
 
     def vector(self, text: str, *, layers: Layers = "average") -> Vectors:
         """The vector, (width,), of the word in brackets: "He sat on the [bank] of the river"."""
@@ -326,6 +321,15 @@ class Elmo:
         else:
             vectors = self.bilm.tokens(*as_tensors(self.encoder.encode(list(indices)), self.device))
         return vectors[torch.tensor([indices[word] for word in words], device=self.device)]
+
+
+def pooled(arrays: Iterable[Vectors], pooling: Pooling, width: int) -> Vectors:
+    """One vector per sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"unknown pooling {pooling!r}: known are {', '.join(get_args(Pooling))}")
+    pool, empty = np.mean if pooling == "mean" else np.max, np.zeros(width, np.float32)
+    found = [pool(part, axis=0) if len(part) else empty for part in arrays]
+    return np.stack(found) if found else np.zeros((0, width), np.float32)
 
 
 def usable_device(name: str | torch.device) -> torch.device:

@@ -28,6 +28,7 @@ class NewHdf5:
         layout = h5p.create(h5p.DATASET_CREATE)
         layout.set_alloc_time(h5d.ALLOC_TIME_EARLY)
         layout.set_fill_time(h5d.FILL_TIME_NEVER)
+        layout.set_obj_track_times(False)  # the same text gives the same bytes
         offset = h5d.create(self.file.id, name.encode(), kind, space, layout).get_offset()
         self.file.flush()
         self._guarded.seek(offset)

@@ -18,6 +18,7 @@ from elmokit.cli.neighbors import neighbors, similarity
 from elmokit.cli.predictions import substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.senses import senses
+from elmokit.cli.serve import serve
 from elmokit.cli.shift import shift
 from elmokit.cli.static import static
 from elmokit.cli.task import task
@@ -35,7 +36,7 @@ app.register_install_completion_command()
 COMMANDS = (
     *(demo, embed, info, convert, pretrain, finetune, perplexity),
     *(static, neighbors, similarity, concordance, collocations, keyness, senses, substitutes, surprisal),
-    *(shift, index, task, bench),
+    *(shift, index, task, serve, bench),
 )
 for command in COMMANDS:
     app.command(command)

@@ -1,21 +1,17 @@
 """`elmokit senses`: the occurrences of a word in groups, called senses where they stand apart."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from elmokit.cli.options import Seed, SenseOptions
 from elmokit.cli.output import print_json, shown
 from elmokit.cli.progress import watched
-from elmokit.lexicon.settings import SenseSettings
+from elmokit.lexicon.settings import SenseBy, SenseSettings
 from elmokit.progress import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from elmokit.elmo import Elmo
-    from elmokit.embedder import Embedder
     from elmokit.lexicon.senses import Senses
 
 
@@ -27,7 +23,7 @@ def senses(
     settings: Annotated[SenseSettings, Parameter(name="*")] = SenseSettings(),  # noqa: B008
     limit: int = 1000,
     plot: list[Path] | None = None,
-    by: Literal["around", "word", "substitutes"] = "around",
+    by: SenseBy = "around",
     seed: Seed = 0,
 ) -> None:
     """Group the occurrences of a word, and call the groups senses if they stand apart.
@@ -47,18 +43,14 @@ def senses(
         model would put there (substitutes), or its own vectors (word).
     """
     from elmokit.lexicon.plots import check_plot, write_plot
-    from elmokit.lexicon.senses import find_senses
-    from elmokit.lexicon.substitute_vectors import SubstituteVectors
-    from elmokit.lexicon.surroundings import Surroundings
+    from elmokit.lexicon.senses import compared_by, find_senses
 
     for path in plot or []:
         check_plot(path)
     elmo, [corpus] = options.open(options.corpus)
-    embedders: dict[str, Callable[[Elmo], Embedder]]
-    embedders = {"around": Surroundings, "substitutes": SubstituteVectors, "word": lambda own: own}
     with watched(corpus.name) as progress:
         reading: dict[str, Any] = {"layers": options.layers, "limit": limit, "seed": seed, "progress": progress}
-        found = find_senses(word, corpus, embedders[by](elmo), settings=settings, **reading)
+        found = find_senses(word, corpus, compared_by(by, elmo), settings=settings, **reading)
     for path in plot or []:
         write_plot(path, found)
     if options.json:

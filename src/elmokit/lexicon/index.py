@@ -20,7 +20,7 @@ from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.files import as_json, check_same_settings, contents, locked, parsing, read_json, replace_file
-from elmokit.lexicon.index_tables import Tables, filter_rows, import_lancedb
+from elmokit.lexicon.index_tables import Drawn, Tables, filter_rows, import_lancedb
 from elmokit.lexicon.neighbors import NearOccurrence, Neighbor, check_k, is_same, wanted_word, word_neighbors
 from elmokit.lexicon.occurrences import MOST_TYPES, Survey, TypeVectors, near_spellings, unit_vectors
 from elmokit.progress import SILENCE, Progress, tracked
@@ -174,6 +174,13 @@ class Index:
                 self._refuse(word, None)
             types = types.joined(_means(self.tables, [word], word))
         return word_neighbors(word, types.frequent(min_count, also=word), k=k, center=center)
+
+    def occurrences(self, word: str, *, limit: int = 1000, seed: int = 0) -> Drawn:
+        """At most so many occurrences of a word, drawn evenly; a word that the index lacks is refused."""
+        found = self.tables.drawn(filter_rows(token=word), limit=limit, seed=seed)
+        if not found.occurrences:
+            self._refuse(word, None)
+        return found
 
     @property
     def types(self) -> TypeVectors:

@@ -14,7 +14,8 @@ from datetime import timedelta
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,14 @@ PARTITION_ROWS, PROBES = 4096, 64  # the nearest quarter of a million rows is lo
 REFINE = 20  # as many times k are compared exactly, of those that come nearest by one bit a dimension
 WIDTH_STEP = 8  # RaBitQ wants widths that it divides
 AT_ONCE = timedelta(milliseconds=1)
+
+
+class Drawn(NamedTuple):
+    """Occurrences in the order of the corpus, and how many there are in all."""
+
+    documents: Counter[str]  # of all, in each document
+    sentences: list[int]  # the number of each one's sentence
+    occurrences: list[Occurrence]  # with the vectors that were indexed
 
 
 class Tables:
@@ -93,17 +102,39 @@ class Tables:
         query = self.occurrences.search(_padded(vector), vector_column_name="vector").distance_type("cosine").limit(k)
         query = query.bypass_vector_index() if exact else query.nprobes(PROBES).refine_factor(REFINE)
         with self._access():
-            rows = (query if wanted is None else query.where(wanted)).to_arrow().to_pylist()
-            numbers = sorted({row["sentence"] for row in rows})
-            sentences = {row["sentence"]: row for row in self.sentences.take_offsets(numbers).to_arrow().to_pylist()}
-        return [self._found(row, sentences[row["sentence"]]) for row in rows]
+            found = (query if wanted is None else query.where(wanted)).to_arrow()
+            cosines = (1 - distance for distance in found["_distance"].to_pylist())
+            return list(map(NearOccurrence, self._occurrences(found), cosines))
 
-    def _found(self, row: dict[str, Any], sentence: dict[str, Any]) -> NearOccurrence:
-        text, bounds = sentence["text"], zip(sentence["starts"], sentence["ends"], strict=True)
-        tokens, document = [Token(text[start:end], start, end) for start, end in bounds], row["document"]
-        context = Context(text, tokens, document, self.documents.get(document, {}))
-        vector = np.array(row["vector"][: self.width], np.float32)
-        return NearOccurrence(Occurrence(context, row["position"], vector), 1 - row["_distance"])
+    def drawn(self, wanted: Any, *, limit: int, seed: int = 0) -> Drawn:
+        """At most so many occurrences of those that a filter lets through, drawn evenly."""
+        query = self.occurrences.search().where(wanted).select(["document"]).with_row_id(True)
+        with self._access():
+            all_of_them = query.to_arrow()
+            numbers = Random(seed).sample(all_of_them["_rowid"].to_pylist(), min(limit, len(all_of_them)))
+            found = self.occurrences.take_row_ids(sorted(numbers)).to_arrow()
+            found = found.sort_by([("sentence", "ascending"), ("position", "ascending")])
+            units = zip(self._occurrences(found), found["length"].to_pylist(), strict=True)
+        occurrences = [one._replace(vector=one.vector * np.float32(length)) for one, length in units]
+        return Drawn(Counter(all_of_them["document"].to_pylist()), found["sentence"].to_pylist(), occurrences)
+
+    def _occurrences(self, found: Any) -> list[Occurrence]:
+        """The occurrences that rows are of, in their sentences, with their vectors at length 1."""
+        rows = found.select(["sentence", "position", "document"]).to_pylist()
+        numbers = sorted({row["sentence"] for row in rows})
+        sentences = {row["sentence"]: row for row in self.sentences.take_offsets(numbers).to_arrow().to_pylist()}
+        contexts: dict[int, Context] = {}
+        for row in rows:
+            if row["sentence"] not in contexts:
+                sentence = sentences[row["sentence"]]
+                text, bounds = sentence["text"], zip(sentence["starts"], sentence["ends"], strict=True)
+                tokens = [Token(text[start:end], start, end) for start, end in bounds]
+                metadata = self.documents.get(row["document"], {})
+                contexts[row["sentence"]] = Context(text, tokens, row["document"], metadata)
+        vectors = found["vector"].combine_chunks().flatten().to_numpy()
+        units = vectors.reshape(len(rows), self.width + -self.width % WIDTH_STEP)[:, : self.width].copy()  # (rows, D)
+        pairs = zip(rows, units, strict=True)
+        return [Occurrence(contexts[row["sentence"]], row["position"], vector) for row, vector in pairs]
 
     def vectors(self, wanted: Any | None = None) -> Iterator[tuple[list[str], Vectors]]:
         """The tokens and vectors of all occurrences, or of those that a filter lets through, some at a time."""

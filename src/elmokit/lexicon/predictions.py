@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.elmo import Elmo
-from elmokit.embedder import Sentence
+from elmokit.embedder import Sentence, Vectors
 from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import Direction
 from elmokit.text.vocabulary import BOS, EOS, UNK
@@ -82,7 +82,15 @@ def position_scores(
     if direction not in get_args(Direction):
         raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
     _, forward, backward = elmo.predictions(sentence, positions=[position])
-    experts = {"forward": forward[0], "backward": backward[0]}  # (V,) each
+    [found] = joined_scores(elmo, forward, backward, direction=direction, share=share)
+    return np.asarray(found)
+
+
+def joined_scores(
+    elmo: Elmo, forward: Vectors, backward: Vectors, *, direction: Direction, share: float = 1.0
+) -> Scores:
+    """The same of several positions, (T, V), from the log probabilities of both directions there, (T, V) each."""
+    experts = {"forward": forward, "backward": backward}
     chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
     scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
     if direction == "both":
@@ -91,11 +99,11 @@ def position_scores(
         else:
             scores -= share * elmo.prior.numpy()
     _, vocabulary = elmo.output_layer()
-    scores[vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
+    scores[:, vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
     return scores
 
 
 def normalized(scores: Scores) -> Scores:
-    """exp of the scores, in such proportion that they sum to 1."""
-    odds = np.exp(scores - scores.max())
-    return np.asarray(odds / odds.sum())
+    """exp of the scores, (…, V), in such proportion that they sum to 1."""
+    odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder, Layers, Vectors
 from elmokit.errors import ConfigError
 from elmokit.lexicon.clusters import Clustering, Labels, agglomerate, cluster, silhouette
 from elmokit.lexicon.function_words import is_function_word
 from elmokit.lexicon.occurrences import Occurrence, Survey, find_occurrences, is_wordlike, lowest, survey, unit_vectors
-from elmokit.lexicon.settings import SenseSettings
+from elmokit.lexicon.settings import SenseBy, SenseSettings
 from elmokit.lexicon.substitute_vectors import SubstituteVectors
 from elmokit.lexicon.surroundings import Surroundings
 from elmokit.progress import SILENCE, Progress, counted
@@ -87,6 +88,13 @@ class Senses:
     def noun(self) -> str:
         """What a group may be called."""
         return "group" if self.confidence is None else "sense"
+
+
+def compared_by(by: SenseBy, elmo: Elmo) -> Embedder:
+    """The embedder for a way of comparing occurrences."""
+    if by == "word":
+        return elmo
+    return Surroundings(elmo) if by == "around" else SubstituteVectors(elmo)
 
 
 def find_senses(

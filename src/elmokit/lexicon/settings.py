@@ -5,6 +5,7 @@ from typing import Literal
 
 Direction = Literal["forward", "backward", "both"]
 Measure = Literal["apd", "excess", "prt", "jsd", "static"]
+SenseBy = Literal["around", "word", "substitutes"]
 View = Literal["means-the-same", "fits"]
 Kept = Literal["same-form", "inflections", "function-words"]
 

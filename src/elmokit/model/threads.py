@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import zip_longest
@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
 
 
 def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) -> list[T]:
@@ -61,6 +61,15 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  (t
 
 def keep_freed_memory() -> None:
     """Have the C library keep large freed blocks: else every step of training asks the system for fresh pages."""
+    _set_malloc({M_MMAP_THRESHOLD: 1 << 25, M_TRIM_THRESHOLD: (1 << 31) - 1})
+
+
+def share_freed_memory() -> None:
+    """Have all threads take from two heaps: with one each, what one has freed is of no use to the others."""
+    _set_malloc({M_ARENA_MAX: 2})
+
+
+def _set_malloc(options: Mapping[int, int]) -> None:
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        for option, value in ((M_MMAP_THRESHOLD, 1 << 25), (M_TRIM_THRESHOLD, (1 << 31) - 1)):
+        for option, value in options.items():
             mallopt(option, value)

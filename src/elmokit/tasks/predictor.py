@@ -63,7 +63,7 @@ class Predictor:
         The first answer comes after the first example, those that follow in chunks that grow. An error names the
         example by the name and its number.
         """
-        items = (self._item(f"{name} {number}", example) for number, example in enumerate(examples, 1))
+        items = (self.item(f"{name} {number}", example) for number, example in enumerate(examples, 1))
         size = 1
         while chunk := list(islice(items, size)):
             yield from self.model.predict(chunk)
@@ -81,7 +81,7 @@ class Predictor:
         self.task.check_labels(gold, self.config.labels)
         return self.task.score(gold, self.model.predict([self.task.prepare(one, self.tokenize) for one in gold]))
 
-    def _item(self, name: str, example: Any) -> Item:
+    def item(self, name: str, example: Any) -> Item:
         """An example of any kind made ready; the name is for errors."""
         if isinstance(example, str):
             example = {"text": example}
