@@ -149,7 +149,11 @@ class _Redirects(HTTPRedirectHandler):
         self.vouched = vouched
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
-        _check_transport(newurl, plain=self.vouched or (_is_here(req.full_url) and _is_here(newurl)))
+        try:
+            _check_transport(newurl, plain=self.vouched or (_is_here(req.full_url) and _is_here(newurl)))
+        except CheckpointError:
+            fp.close()
+            raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -172,6 +176,7 @@ def _blocks(opener: OpenerDirector, url: str) -> Iterator[Block]:
             if total is None or done == total:
                 return
         except HTTPError as error:
+            error.close()
             raise CheckpointError(f"{url}: the server answered {error.code} {_one_line(error.reason)}") from None
         except (OSError, HTTPException, ValueError) as error:
             if not done:

@@ -61,7 +61,7 @@ def language_of(text: str) -> str:
     counts = Counter(match.lastgroup for match in _LETTER.finditer(text[:LETTERS]))
     if 4 * counts["ja"] > counts["zh"]:  # kana stands among Han characters
         counts["ja"] += counts.pop("zh", 0)
-    return max(counts, key=counts.__getitem__) or "en"
+    return max(counts, key=counts.__getitem__, default=None) or "en"
 
 
 def sentence_bounds(text: str, language: str) -> list[int]:
