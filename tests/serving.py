@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
+from conftest import hear_interrupts
 from starlette.testclient import TestClient
 
 from elmokit.serve import make_app
@@ -68,7 +69,7 @@ def running(*arguments):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with NamedTemporaryFile("w", suffix=".log") as log:
         streams = {"stdout": subprocess.PIPE, "stderr": log, "text": True}
-        with subprocess.Popen(command, env=environment, **streams) as process:
+        with subprocess.Popen(command, env=environment, preexec_fn=hear_interrupts, **streams) as process:
             try:
                 found = re.search(r":(\d+)/", process.stdout.readline())
                 assert found, Path(log.name).read_text()

@@ -153,7 +153,7 @@ class TestCommands:
             (tmp_path / "names.txt").write_bytes(content)
         with pytest.raises(SystemExit):
             main(["surprisal", "悟空来了", "--dictionary", str(tmp_path / "names.txt")])
-        assert "names.txt: the dictionary" in capsys.readouterr().err
+        assert "names.txt: the list of words" in capsys.readouterr().err
 
     @pytest.mark.parametrize(("sentence", "model"), [("我在[北京]工作。", "zh"), ("He sat on the [bank].", "en")])
     def test_the_model_of_the_language(self, sentence, model, capsys):
