@@ -73,7 +73,7 @@ def test_surprisal(client, en):
 
 def test_ranks(en):
     words = [*en.tokens(TEXT), "qqqqzz"]
-    found = rank_words(en, words)
+    found = rank_words(en, words).words
     for position, one in enumerate(found[:-1]):
         for direction in ("forward", "backward", "both"):
             row = position_probabilities(en, words, position, direction=direction)
@@ -87,7 +87,7 @@ def test_ranks(en):
 def test_a_long_sentence_has_ranks_too(en):
     words = en.tokens(TEXT) * 7  # more than are predicted at a time
     assert (
-        rank_words(en, words)[75].ranks.both
+        rank_words(en, words).words[75].ranks.both
         == substitutes(en, " ".join([*words[:75], f"[{words[75]}]", *words[76:]]), view="fits").rank
     )
 

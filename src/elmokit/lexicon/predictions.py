@@ -8,7 +8,9 @@ from math import log
 from typing import NamedTuple, get_args
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence, Vectors
@@ -90,17 +92,21 @@ def joined_scores(
     elmo: Elmo, forward: Vectors, backward: Vectors, *, direction: Direction, share: float = 1.0
 ) -> Scores:
     """The same of several positions, (T, V), from the log probabilities of both directions there, (T, V) each."""
-    experts = {"forward": forward, "backward": backward}
-    chosen = [expert for name, expert in experts.items() if direction in (name, "both")]
-    scores: Scores = np.stack(chosen).sum(axis=0, dtype=np.float64)
-    if direction == "both":
-        if elmo.prior is None:
-            _report_no_prior(elmo.source)
-        else:
-            scores -= share * elmo.prior.numpy()
+    sides = {"forward": torch.from_numpy(forward).double(), "backward": torch.from_numpy(backward).double()}
+    joined = join_sides(elmo, *sides.values(), share=share) if direction == "both" else sides[direction]
+    scores: Scores = joined.numpy()
     _, vocabulary = elmo.output_layer()
     scores[:, vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
     return scores
+
+
+def join_sides(elmo: Elmo, forward: Tensor, backward: Tensor, *, share: float = 1.0) -> Tensor:
+    """What both directions say of a gap, (…, V), from their log probabilities; that p̄ is missing is said once."""
+    joined = forward + backward
+    if elmo.prior is None:
+        _report_no_prior(elmo.source)
+        return joined
+    return joined.sub_(elmo.prior.to(joined), alpha=share)
 
 
 def normalized(scores: Scores) -> Scores:

@@ -39,19 +39,27 @@ class RankedWord(NamedTuple):
     ranks: Ranks | None
 
 
-def rank_words(elmo: Elmo, sentence: Sentence) -> list[RankedWord]:
+class RankedSentence(NamedTuple):
+    """The words of a sentence, and how surprising its bounds are, as `surprisal` has them."""
+
+    words: tuple[RankedWord, ...]
+    end: float
+    begin: float
+
+
+def rank_words(elmo: Elmo, sentence: Sentence) -> RankedSentence:
     """Each word of a sentence; a rank is among all words of the vocabulary but <S>, </S> and <UNK>."""
-    measured = surprisal(elmo, sentence).words
+    measured = surprisal(elmo, sentence)
     _, vocabulary = elmo.output_layer()
-    ids = vocabulary.encode([one.word for one in measured])
+    ids = vocabulary.encode([one.word for one in measured.words])
     found: list[RankedWord] = []
-    for one, own, joined in zip(measured, ids, _probabilities(elmo, sentence), strict=True):
+    for one, own, joined in zip(measured.words, ids, _probabilities(elmo, sentence), strict=True):
         both, ranks = None, None
         if one.known and one.word not in (BOS, EOS, UNK):
             both = float(-np.log2(max(joined[2][own], TINY)))
             ranks = Ranks(*(int((row > row[own]).sum()) + 1 for row in joined))
         found.append(RankedWord(*one, both, ranks))
-    return found
+    return RankedSentence(tuple(found), measured.end, measured.begin)
 
 
 def _probabilities(elmo: Elmo, sentence: Sentence) -> Iterator[Scores]:

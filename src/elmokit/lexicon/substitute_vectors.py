@@ -12,6 +12,7 @@ from elmokit.elmo import Elmo
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.lexicon.function_words import is_function_word
 from elmokit.lexicon.occurrences import is_wordlike, unit_vectors
+from elmokit.lexicon.predictions import join_sides
 from elmokit.lexicon.surroundings import Surroundings
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
@@ -74,10 +75,7 @@ class SubstituteVectors:
         """The ids of the best words and their log odds, (rows, K) each, some rows at a time."""
         for rows in torch.from_numpy(vectors).to(self.elmo.device).split(ROWS):
             with torch.inference_mode():
-                forward, backward = map(self.softmax.log_probabilities, rows.chunk(2, dim=-1))  # (rows, V) each
-                scores = forward + backward
-                if self.elmo.prior is not None:
-                    scores -= self.elmo.prior.to(scores)
+                scores = join_sides(self.elmo, *map(self.softmax.log_probabilities, rows.chunk(2, dim=-1)))  # (rows, V)
                 scores[:, barred] = -torch.inf
                 best = scores.topk(max(1, min(MOST, int((~barred).sum()) // 4)))
             yield best.indices.cpu(), best.values.cpu()

@@ -10,7 +10,6 @@ from elmokit.embedder import Layers
 from elmokit.errors import DataError
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import unit_vectors
-from elmokit.lexicon.predictions import surprisal as measure
 from elmokit.lexicon.ranks import rank_words
 from elmokit.lexicon.settings import SenseSettings
 from elmokit.lexicon.substitution import substitutes as find_substitutes
@@ -57,11 +56,10 @@ async def surprisal(body: SurprisalRequest, service: Served) -> JSON:
 
 
 def _surprisal(elmo: Elmo, tokens: Any) -> Object:
-    words = [token.text for token in tokens]
-    bounds = measure(elmo, words)
-    rows = zip(rank_words(elmo, words), with_offsets(tokens), strict=True)
+    ranked = rank_words(elmo, [token.text for token in tokens])
+    rows = zip(ranked.words, with_offsets(tokens), strict=True)
     found = [plain(one) | {"start": where["start"], "stop": where["stop"]} for one, where in rows]
-    return {"words": found, "end": bounds.end, "begin": bounds.begin}
+    return {"words": found, "end": ranked.end, "begin": ranked.begin}
 
 
 @router.post("/cosines", response_model=Object)
