@@ -22,6 +22,7 @@ from typing import NamedTuple
 import elmokit
 from elmokit.lexicon import substitutes, survey, type_vectors
 from elmokit.lexicon.neighbors import centered
+from elmokit.pretrain.cloze import cloze_scores
 from elmokit.pretrain.evaluation import mean_prediction
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.evaluation import Dataset, evaluate, evaluate_in_context, read_dataset
@@ -30,8 +31,9 @@ from elmokit.tasks import FitOptions, FitSettings, fit, read, wsd
 from elmokit.tasks.readers import read_inventory
 from elmokit.text.brackets import BracketedWord
 from elmokit.text.corpus import make_corpus, open_corpus
+from elmokit.text.inputs import in_chunks
 
-PARTS = ["layers", "similarity", "substitutes"]
+PARTS = ["layers", "similarity", "substitutes", "cloze"]
 TAGS = {
     "en": ("parts of speech, UD-EWT dev", "tagging/ud-ewt/train.conllu", "tagging/ud-ewt/dev.conllu"),
     "zh": ("entities, Weibo dev", "tagging/weibo-ner/train.conll", "tagging/weibo-ner/dev.conll"),
@@ -53,6 +55,8 @@ def main() -> None:
     parser.add_argument("--text", type=Path, action="append", default=[], help="where words are found in contexts")
     parser.add_argument("--static", type=Path, action="append", default=[])
     parser.add_argument("--occurrences", type=int, default=20, help="of a word, whose mean is its vector")
+    parser.add_argument("--heldout", type=Path, action="append", default=[], help="whose words are put in gaps")
+    parser.add_argument("--gaps", type=int, default=20_000, help="of each held-out text, about")
     parser.add_argument("--lexsub", nargs="+", choices=["trial", "test"], default=["trial", "test"])
     args = parser.parse_args()
     if "similarity" in args.parts and not args.text:
@@ -64,6 +68,8 @@ def main() -> None:
         print_similarity(elmo, args)
     if "substitutes" in args.parts and args.language == "en":
         print_substitutes(elmo, args)
+    if "cloze" in args.parts:
+        print_cloze(elmo, args)
 
 
 def print_layers(elmo, args) -> None:
@@ -132,6 +138,25 @@ def shared(dataset: Dataset, vectors) -> Dataset:
     """The pairs whose words have a vector in all."""
     pairs = tuple(pair for pair in dataset.pairs if all(pair.first in one and pair.second in one for one in vectors))
     return Dataset(dataset.name, pairs=pairs)
+
+
+def print_cloze(elmo, args) -> None:
+    """Words of held-out text predicted from both sides: the product, less the mean prediction, by the layer for it."""
+    print("\n| words in gaps | words | perplexity | first guess | mean reciprocal rank |\n|---|---|---|---|---|")
+    for path in args.heldout:
+        contexts = (context.words for context in open_corpus([path], elmo.tokenizer))
+        sentences = next(in_chunks(contexts, args.gaps))
+        for name, prior, cloze in (
+            ("p(w before) p(w after)", None, None),
+            ("the same over the mean prediction", elmo.prior, None),
+            ("both sides at once", elmo.prior, elmo.language_model.cloze),
+        ):
+            kept = elmo.prior, elmo.language_model.cloze
+            elmo.prior, elmo.language_model.cloze = prior, cloze
+            found = cloze_scores(elmo, sentences)
+            elmo.prior, elmo.language_model.cloze = kept
+            row = f"{found.words:,} | {found.perplexity:.1f} | {found.first:.1%} | {found.reciprocal_rank:.3f}"
+            print(f"| {path.name}: {name} | {row} |", flush=True)
 
 
 class Instance(NamedTuple):

@@ -150,6 +150,8 @@ class ModelConfig:
     """Add a layer's input to its output, from the second layer on."""
     softmax: SoftmaxConfig | None = None
     """What predicts words; none where the model came without it."""
+    cloze: int | None = None
+    """Width of the layer that reads both sides of a gap; none where the two directions predict by themselves."""
     forget_bias: float = 0.0
     """Added to the forget gate at run time; 1.0 in models made with TensorFlow."""
     tokenizer: Tokenization = "auto"
@@ -158,7 +160,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         if self.characters is None and self.words is None:
             raise ConfigError("a model reads characters, words or both: neither is configured")
-        check_at_least(self, 1, "layers", "hidden", "projection")
+        check_at_least(self, 1, "layers", "hidden", "projection", "cloze")
         _at_most("layers", self.layers, MOST_LAYERS)
         if self.projection > self.hidden:
             raise ConfigError(f"projection ({self.projection}) is wider than hidden ({self.hidden})")

@@ -132,6 +132,7 @@ class Elmo:
         versions = self.engine.versions
         if self._digest is None or self._digest[0] != versions:
             settings = config_to_dict(replace(self.config, softmax=None, tokenizer="words"))
+            del settings["cloze"]
             words = self.vocabulary.words if self.config.words and self.vocabulary else None
             hashed = blake2b(json.dumps([settings, words], sort_keys=True).encode(), digest_size=32)
             for weight in self.bilm.state_dict().values():

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence, Vectors
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, DataError
 from elmokit.lexicon.settings import Direction
+from elmokit.lexicon.surroundings import Surroundings
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 Scores = NDArray[np.float64]
@@ -77,36 +78,41 @@ def position_probabilities(elmo: Elmo, sentence: Sentence, position: int, *, dir
 def position_scores(
     elmo: Elmo, sentence: Sentence, position: int, *, direction: Direction = "both", share: float = 1.0
 ) -> Scores:
-    """Their logarithms but for a constant, (V,): log p(w | before) + log p(w | after) - share * log p̄(w).
+    """Their logarithms but for a constant, (V,): of one direction, or of both as `LanguageModel.gap_scores` has them.
 
-    p̄ is the model's mean prediction; of one direction alone nothing is taken off. <S>, </S> and <UNK> are at -inf.
+    <S>, </S> and <UNK> are at -inf.
     """
     if direction not in get_args(Direction):
         raise ConfigError(f"unknown direction {direction!r}: known are {', '.join(get_args(Direction))}")
-    _, forward, backward = elmo.predictions(sentence, positions=[position])
-    [found] = joined_scores(elmo, forward, backward, direction=direction, share=share)
+    tokens = elmo.tokens(sentence)
+    if position not in range(len(tokens)):
+        raise DataError(f"there is no token {position}: the sentence has {len(tokens)}, counted from 0")
+    [around] = Surroundings(elmo).embed([tokens], layers="top")  # (T, 2P)
+    [found] = direction_scores(elmo, around[position : position + 1], direction=direction, share=share)
     return np.asarray(found)
 
 
-def joined_scores(
-    elmo: Elmo, forward: Vectors, backward: Vectors, *, direction: Direction, share: float = 1.0
-) -> Scores:
-    """The same of several positions, (T, V), from the log probabilities of both directions there, (T, V) each."""
-    sides = {"forward": torch.from_numpy(forward).double(), "backward": torch.from_numpy(backward).double()}
-    joined = join_sides(elmo, *sides.values(), share=share) if direction == "both" else sides[direction]
-    scores: Scores = joined.numpy()
-    _, vocabulary = elmo.output_layer()
+def direction_scores(elmo: Elmo, around: Vectors, *, direction: Direction, share: float = 1.0) -> Scores:
+    """The same of several positions, (T, V), from what stands around them, (T, 2P)."""
+    softmax, vocabulary = elmo.output_layer()
+    sides = torch.from_numpy(around).to(elmo.device)
+    with torch.inference_mode():
+        if direction == "both":
+            found = gap_scores(elmo, sides, share=share)
+        else:
+            found = softmax.log_probabilities(sides.chunk(2, dim=-1)[direction == "backward"])
+    scores: Scores = found.double().cpu().numpy()
     scores[:, vocabulary.encode([word for word in (BOS, EOS, UNK) if word in vocabulary])] = -np.inf
     return scores
 
 
-def join_sides(elmo: Elmo, forward: Tensor, backward: Tensor, *, share: float = 1.0) -> Tensor:
-    """What both directions say of a gap, (…, V), from their log probabilities; that p̄ is missing is said once."""
-    joined = forward + backward
-    if elmo.prior is None:
+def gap_scores(elmo: Elmo, around: Tensor, *, share: float = 1.0) -> Tensor:
+    """What both directions say of gaps, (N, V), from what is around them, (N, 2P); that p̄ is missing is said once."""
+    if elmo.prior is None and elmo.language_model.cloze is None:
         _report_no_prior(elmo.source)
-        return joined
-    return joined.sub_(elmo.prior.to(joined), alpha=share)
+    prior = None if elmo.prior is None else elmo.prior.to(around)
+    before, after = around.chunk(2, dim=-1)
+    return elmo.language_model.gap_scores(before, after, prior, share=share)
 
 
 def normalized(scores: Scores) -> Scores:

@@ -7,8 +7,9 @@ import numpy as np
 
 from elmokit.elmo import Elmo
 from elmokit.embedder import Sentence
-from elmokit.lexicon.predictions import Scores, joined_scores, normalized, surprisal
+from elmokit.lexicon.predictions import Scores, direction_scores, normalized, surprisal
 from elmokit.lexicon.settings import Direction
+from elmokit.lexicon.surroundings import Surroundings
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 TINY = float(np.finfo(np.float64).tiny)
@@ -64,11 +65,8 @@ def rank_words(elmo: Elmo, sentence: Sentence) -> RankedSentence:
 
 def _probabilities(elmo: Elmo, sentence: Sentence) -> Iterator[Scores]:
     """Of each token the probabilities of all words forwards, backwards and in both directions, (3, V)."""
-    tokens = elmo.tokens(sentence)
-    for first in range(0, len(tokens), POSITIONS):
-        positions = range(first, min(first + POSITIONS, len(tokens)))
-        _, forward, backward = elmo.predictions(tokens, positions=positions)  # (T, V) each
-        for row in range(len(positions)):
-            pair = forward[row : row + 1], backward[row : row + 1]
-            joined = [joined_scores(elmo, *pair, direction=direction) for direction in get_args(Direction)]
-            yield normalized(np.concatenate(joined))
+    [around] = Surroundings(elmo).embed([elmo.tokens(sentence)], layers="top")  # (T, 2P)
+    for first in range(0, len(around), POSITIONS):
+        some = around[first : first + POSITIONS]
+        scores = [direction_scores(elmo, some, direction=direction) for direction in get_args(Direction)]
+        yield from normalized(np.stack(scores, axis=1))  # (3, V) each

@@ -12,7 +12,7 @@ from elmokit.elmo import Elmo
 from elmokit.embedder import Layers, Sentence, Vectors
 from elmokit.lexicon.function_words import is_function_word
 from elmokit.lexicon.occurrences import is_wordlike, unit_vectors
-from elmokit.lexicon.predictions import join_sides
+from elmokit.lexicon.predictions import gap_scores
 from elmokit.lexicon.surroundings import Surroundings
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
@@ -42,7 +42,7 @@ class SubstituteVectors:
     """An embedder as `Surroundings` is, by the top layer, from which it tells what could stand in a word's place."""
 
     def __init__(self, elmo: Elmo) -> None:
-        self.softmax, self.vocabulary = elmo.output_layer()
+        _, self.vocabulary = elmo.output_layer()
         self.elmo, self.around = elmo, Surroundings(elmo)
         self.width, self.layer_count = elmo.width, 1
 
@@ -63,7 +63,7 @@ class SubstituteVectors:
     def replacements(self, word: str, vectors: Vectors) -> Replacements:
         """The content words most probable in the place of a word, not itself however cased, by its vectors, (N, D).
 
-        p(w) is proportional to p(w | words before) * p(w | words after) / p̄(w), p̄ being the model's mean prediction.
+        Their probabilities are those that `LanguageModel.gap_scores` gives.
         """
         barred = self._barred.clone()
         barred[self.vocabulary.encode([word, word.lower(), word.capitalize()])] = True
@@ -75,7 +75,7 @@ class SubstituteVectors:
         """The ids of the best words and their log odds, (rows, K) each, some rows at a time."""
         for rows in torch.from_numpy(vectors).to(self.elmo.device).split(ROWS):
             with torch.inference_mode():
-                scores = join_sides(self.elmo, *map(self.softmax.log_probabilities, rows.chunk(2, dim=-1)))  # (rows, V)
+                scores = gap_scores(self.elmo, rows)  # (rows, V)
                 scores[:, barred] = -torch.inf
                 best = scores.topk(max(1, min(MOST, int((~barred).sum()) // 4)))
             yield best.indices.cpu(), best.values.cpu()

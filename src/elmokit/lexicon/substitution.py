@@ -55,11 +55,12 @@ def substitutes(
 ) -> Substitutes:
     """The words most probable in the place of the one in brackets, as in "on the [bank] of it".
 
-    What fits, by the words around alone:     p(w) ∝ p(w | before) p(w | after) / p̄(w)
-    What means the same, by the word itself:  p(w) ∝ p(w | before) p(w | after) / p̄(w)^SHARE * exp(WEIGHT * cos)
+    What fits, by the words around alone:     p(w) ∝ p(w | before, after)
+    What means the same, by the word itself:  p(w) ∝ p(w | before, after) / p̄(w)^(SHARE - 1) * exp(WEIGHT * cos)
 
-    where p̄ is the model's mean prediction, and cos that of the context-free vectors of both words, the model's or
-    those in `similar`. What fits has all words; of what means the same the word itself, its inflections, and function
+    where p̄ is the model's mean prediction, p(w | before, after) what its cloze layer says or, without one,
+    p(w | before) p(w | after) / p̄(w), and cos that of the context-free vectors of both words, the model's or those in
+    `similar`. What fits has all words; of what means the same the word itself, its inflections, and function
     words and punctuation (unless the word is one) are left out, but for what is to be kept. `among` names the only
     words that there are beside the word itself; those that the vocabulary lacks have the probability 0. <S>, </S> and
     <UNK> are never candidates, and the probabilities of all others, before any are left out, sum to 1.

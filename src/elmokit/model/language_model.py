@@ -11,12 +11,13 @@ from torch.overrides import TorchFunctionMode
 
 from elmokit.config import ModelConfig
 from elmokit.model.bilm import BiLM, State, run_stack
+from elmokit.model.cloze import Cloze
 from elmokit.model.dropout import dropout
 from elmokit.model.recurrent import RecurrentLayer, plain_stream
 from elmokit.model.softmax import make_softmax
 from elmokit.model.threads import side_by_side
 
-SOFTMAX = "softmax."
+SOFTMAX, CLOZE = "softmax.", "cloze."
 DRAWING = {"normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_", "div", "__truediv__"}  # and scaling
 
 
@@ -51,18 +52,27 @@ class LanguageModel(nn.Module):
         with _Undrawn() if torch.empty(0).is_meta else nullcontext():
             self.bilm = BiLM(config)
             self.softmax = make_softmax(config.softmax, config.projection) if config.softmax else None
+            self.cloze = Cloze(config.projection, config.cloze) if config.softmax and config.cloze else None
+
+    @property
+    def _parts(self) -> dict[str, nn.Module | None]:
+        """What may stand beside the biLM, by the beginning of its weights' names on disk."""
+        return {SOFTMAX: self.softmax, CLOZE: self.cloze}
 
     def weights(self) -> dict[str, Tensor]:
         """Every weight by the name it has on disk."""
-        softmax = {} if self.softmax is None else self.softmax.state_dict(prefix=SOFTMAX)
-        return self.bilm.state_dict() | softmax
+        weights = self.bilm.state_dict()
+        for prefix, part in self._parts.items():
+            weights |= part.state_dict(prefix=prefix) if part is not None else {}
+        return weights
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Take over weights named as on disk, all of them."""
-        if self.softmax is not None:
-            own = {name.removeprefix(SOFTMAX): weight for name, weight in weights.items() if name.startswith(SOFTMAX)}
-            self.softmax.load_state_dict(own, assign=True)
-        rest = {name: weight for name, weight in weights.items() if not name.startswith(SOFTMAX)}
+        for prefix, part in self._parts.items():
+            if part is not None:
+                own = {name.removeprefix(prefix): weight for name, weight in weights.items() if name.startswith(prefix)}
+                part.load_state_dict(own, assign=True)
+        rest = {name: weight for name, weight in weights.items() if not name.startswith(tuple(self._parts))}
         self.bilm.load_state_dict(rest, assign=True)
 
     def loss(self, vectors: Tensor, steps: Steps, state: State, *, dropout: float = 0.0) -> Tensor:
@@ -146,6 +156,22 @@ class LanguageModel(nn.Module):
         assert self.softmax is not None
         forward, backward = _predicting(top, _within(lengths).to(top.device))
         return self.softmax.entropy(forward), self.softmax.entropy(backward)
+
+    def gap_scores(self, before: Tensor, after: Tensor, prior: Tensor | None, *, share: float = 1.0) -> Tensor:
+        """The logarithm of each word's probability in a gap but for a constant, (N, V).
+
+        With a cloze layer:  log p(w | before, after) - (share - 1) log p̄(w)
+        Without:             log p(w | before) + log p(w | after) - share log p̄(w)
+
+        from the forward states before the gaps and the backward states after them, (N, P) each. p̄, the model's mean
+        prediction, is the `prior`; without one nothing is taken off.
+        """
+        assert self.softmax is not None
+        if self.cloze is None:
+            joined = self.softmax.log_probabilities(before) + self.softmax.log_probabilities(after)
+        else:
+            joined, share = self.softmax.log_probabilities(self.cloze(before, after)), share - 1
+        return joined if prior is None else joined.sub_(prior, alpha=share)
 
 
 def _within(lengths: Sequence[int]) -> Tensor:

@@ -70,6 +70,9 @@ class TrainSettings:
     """The gradient's norm is kept within this."""
     head_epochs: float = 0.0
     """Epochs in which the softmax alone learns, for a model that came without one."""
+    cloze_share: float = 0.0
+    """So many tokens, as a share of all that were read, are read once more by a layer that joins both sides of a gap,
+    which is kept if it predicts held-out words better than both directions by themselves."""
     freeze: Literal["none", "words", "tokens"] | int = "none"
     """What stays as it is: the table of words, the whole token encoder, or with it so many of the lower layers."""
     accumulate: int = 1
@@ -88,11 +91,11 @@ class TrainSettings:
     def __post_init__(self) -> None:
         above_zero = ("epochs", "batch", "unroll", "learning_rate", "gradient_scale", "clip", "accumulate")
         check_above_zero(self, *above_zero, "evaluate_steps", "evaluate_tokens", prefix="training.")
-        from_zero = ("warmup", "weight_decay", "head_epochs", "seed", "save_minutes")
+        from_zero = ("warmup", "weight_decay", "head_epochs", "cloze_share", "seed", "save_minutes")
         check_at_least(self, 0, *from_zero, prefix="training.")
         if math.inf in (self.epochs, self.head_epochs):
             raise ConfigError("training.epochs or training.head_epochs is inf: training must end")
-        for name in ("learning_rate", "gradient_scale", "weight_decay"):
+        for name in ("learning_rate", "gradient_scale", "weight_decay", "cloze_share"):
             if getattr(self, name) == math.inf:
                 raise ConfigError(f"training.{name} is inf: it must be a number")
         if not 0 < self.decay_share <= 1:

@@ -34,6 +34,9 @@ from elmokit.checkpoints.native import write as write_native
 from elmokit.elmo import Elmo, usable_device
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
+from elmokit.model.cloze import Cloze
+from elmokit.model.language_model import CLOZE
+from elmokit.pretrain.cloze import cloze_scores, train_cloze
 from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
 from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
@@ -127,6 +130,7 @@ class PretrainingRun:
     saved: int = 0
     """The step of the last checkpoint."""
     prior: Tensor | None = None
+    cloze: Cloze | None = None
     about: dict[str, str] = field(default_factory=dict)
 
     def finish(self) -> Perplexity | None:
@@ -173,14 +177,33 @@ class PretrainingRun:
 
     def _conclude(self, found: Perplexity | None) -> None:
         """What is only known at the end goes into the model too."""
+        elmo = Elmo(self._checkpoint())
         sentences = spread_sentences(self.corpus.train.ids, self.corpus.words, tokens=PRIOR_TOKENS)
-        self.prior = mean_prediction(Elmo(self._checkpoint()), sentences)
+        self.prior = elmo.prior = mean_prediction(elmo, sentences)
+        if self.recipe.training.cloze_share and self.corpus.valid.tokens and self.progress:
+            self.cloze = self._join_directions(elmo, self.progress)
         self.about = {"tokens read": f"{self.trainer.tokens:,}", "date": f"{date.today():%Y-%m-%d}"}
         if found:
             measured = f"{found.average:,.1f} on {found.targets:,} held-out words, {found.unknown:,} of them <UNK>"
             self.about |= {"perplexity": measured}
         self.about = self.recipe.about | self.about
         self._save_model()
+
+    def _join_directions(self, elmo: Elmo, progress: Progress) -> Cloze | None:
+        """What reads both sides of a gap, if it predicts held-out words better than both directions by themselves."""
+        corpus, settings = self.corpus, self.recipe.training
+        tokens = max(1, min(int(settings.cloze_share * self.trainer.tokens), corpus.train.tokens))
+        read = spread_sentences(corpus.train.ids, corpus.words, tokens=tokens)
+        held_out = list(sentences_of(corpus.valid.ids, corpus.words, tokens=settings.evaluate_tokens))
+        apart = cloze_scores(elmo, held_out).perplexity
+        autocast = settings.autocast == "bf16"
+        cloze = train_cloze(elmo, read, tokens=tokens, seed=settings.seed, autocast=autocast, progress=progress)
+        elmo.language_model.cloze = cloze
+        together = cloze_scores(elmo, held_out).perplexity
+        kept = together < apart
+        ending = "which is kept" if kept else "which is not kept"
+        progress.message(f"words in gaps: perplexity {apart:,.1f}, joined by a layer {together:,.1f}, {ending}")
+        return cloze if kept else None
 
     def _report(self, result: StepResult, seconds: float) -> None:
         if self.progress is None:
@@ -220,6 +243,9 @@ class PretrainingRun:
     def _checkpoint(self) -> Checkpoint:
         weights = {name: weight.detach().cpu() for name, weight in self.trainer.model.weights().items()}
         config, vocabulary = self.trainer.model.config, self.corpus.vocabulary
+        if self.cloze is not None:
+            config = replace(config, cloze=self.cloze.hidden.out_features)
+            weights |= {name: weight.detach().cpu() for name, weight in self.cloze.state_dict(prefix=CLOZE).items()}
         return Checkpoint(config, weights, vocabulary, str(self.folder), self.prior, self.about)
 
     def _measure(self, result: StepResult, rate: float | None, *, tokens: int | None) -> Perplexity | None:

@@ -56,7 +56,8 @@ def model_config(recipe: Recipe, corpus: Corpus) -> ModelConfig:
     if characters is not None and characters.alphabet == "unicode" and not characters.characters:
         characters = replace(characters, characters=corpus.characters())
     words = model.words and replace(model.words, size=size)
-    return replace(model, characters=characters, words=words, softmax=replace(model.softmax, size=size))
+    # What reads both sides of a gap is learned when the model is done.
+    return replace(model, characters=characters, words=words, softmax=replace(model.softmax, size=size), cloze=None)
 
 
 def new_model(recipe: Recipe, corpus: Corpus, start: Checkpoint | None) -> LanguageModel:
