@@ -177,6 +177,17 @@ class TestWordVectors:
         found = self.table(tmp_path / "run", tmp_path / "the.txt", text, "--freeze", "words")
         np.testing.assert_array_equal(found["The"], found["the"])
 
+    def test_frequent_words_alone_have_vectors(self, vectors, text, tmp_path):
+        values = recipe(freeze="words")
+        values["model"]["words"]["frequent"] = 9
+        pretrain([text], tmp_path / "run", values, word_vectors=(given := StaticVectors.load(vectors)), workers=1)
+        elmo = elmokit.load(tmp_path / "run")
+        rows = elmo.bilm.tokens.words.weight.detach().numpy()
+        assert len(rows) == 9 < len(elmo.vocabulary)
+        for word, row in zip(elmo.vocabulary.words, rows, strict=False):
+            if word in KNOWN:
+                np.testing.assert_array_equal(row, given.vectors_of([word])[0])
+
     def test_of_another_width(self, vectors, text, tmp_path):
         with pytest.raises(ConfigError, match=r"they are 6 wide, and model.words.dim is 7"):
             pretrain([text], tmp_path / "run", recipe(words=7), word_vectors=StaticVectors.load(vectors))

@@ -82,14 +82,16 @@ def start_words(model: LanguageModel, words: Sequence[str], given: Embedder, *, 
 
     The rows of other words are random, with the mean and the spread that the given vectors have in each dimension.
     """
-    vectors = torch.from_numpy(given.embed([list(words)], layers="top")[0])  # (V, D)
+    assert model.bilm.tokens.words is not None
+    table = model.bilm.tokens.words.weight  # (R, D), of the first words alone if only frequent ones have vectors
+    words = words[: len(table)]
+    vectors = torch.from_numpy(given.embed([list(words)], layers="top")[0])  # (R, D)
     known = vectors.any(dim=1)
     if not known.any():
         raise DataError("word vectors: no word of the vocabulary has one: are they of another language?")
     spread, mean = torch.std_mean(vectors[known], dim=0, correction=0)
     random = torch.randn(vectors.shape, generator=_generator(seed)) * spread + mean
-    assert model.bilm.tokens.words is not None
-    model.bilm.tokens.words.weight.copy_(torch.where(known[:, None], vectors, random))
+    table.copy_(torch.where(known[:, None], vectors, random))
     return f"{int(known.sum()):,} of the {len(words):,} words of the vocabulary have one"
 
 
