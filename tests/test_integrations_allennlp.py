@@ -19,6 +19,7 @@ from conftest import CONFIGS, GOLDEN, GOLDEN_SENTENCES, HERE, WORDS, random_chec
 
 import elmokit
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
+from elmokit.checkpoints.allennlp import table_of
 from elmokit.checkpoints.tables import to_theirs
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
 from elmokit.integrations.allennlp import Elmo, ElmoEmbedder, ScalarMix, batch_to_ids
@@ -132,7 +133,7 @@ class TestAgainstAllenNLP:
         for call, size in enumerate(CALLS):
             case.check(f"stateful/{call}", elmo(batch_to_ids(GOLDEN_SENTENCES[done : done + size])))
             done += size
-        elmo._elmo_lstm.reset_states()
+        elmo._elmo_lstm._elmo_lstm.reset_states()
         case.check("stateful/0", elmo(batch_to_ids(GOLDEN_SENTENCES[:3])))
 
     def test_state_from_call_to_call_while_learning(self, case):
@@ -147,9 +148,9 @@ class TestAgainstAllenNLP:
         elmo = trained(whole.make(2, requires_grad=True))
         weighed(elmo, whole.ids).backward()
         found = mix_gradients(elmo)
-        bilm = elmo._elmo_lstm
-        ours = {name: weight.grad for name, weight in bilm.bilm.named_parameters()}
-        found |= {f"_elmo_lstm.{name}": values for name, values in to_theirs(bilm._rows, ours)}
+        bilm = elmo._elmo_lstm.elmo.bilm
+        ours = {name: weight.grad for name, weight in bilm.named_parameters()}
+        found |= {f"_elmo_lstm.{name}": values for name, values in to_theirs(table_of(bilm.config), ours)}
         compare_gradients(whole, "gradients", found)
 
     def test_gradients_of_mixes_with_layer_norm(self, case):
@@ -360,7 +361,7 @@ def test_bad_input(base):
         batch_to_ids([["a", 3]])
     with pytest.raises(DataError, match="after padding"):
         elmo(torch.cat([torch.zeros(1, 1, 50, dtype=torch.long), batch_to_ids([["late"]])], dim=1))
-    with pytest.raises(DataError, match="from 1 to 261"):
+    with pytest.raises(DataError, match="from 0 to 261"):
         elmo(batch_to_ids([["high"]]) + 1)
     with pytest.warns(UserWarning, match="vocab_to_cache"):
         elmo(batch_to_ids([["word"]]), torch.ones(1, 1, dtype=torch.long))
@@ -443,4 +444,4 @@ def test_no_gpu_is_said(base):
 
 def test_source_is_the_weights_file(base):
     assert str(base[1]) in ElmoEmbedder(*base).elmo_bilm.elmo.source
-    assert read_checkpoint(base[1]).weights.keys() == ElmoEmbedder(*base).elmo_bilm.bilm.state_dict().keys()
+    assert read_checkpoint(base[1]).weights.keys() == ElmoEmbedder(*base).elmo_bilm.elmo.bilm.state_dict().keys()
