@@ -37,7 +37,7 @@ def read_elmo(
     checkpoint = read_files(*paths)
     config = checkpoint.config
     if config.words or config.characters is None or config.characters.alphabet != "bytes":
-        raise ConfigError(f"{checkpoint.source}: AllenNLP's ELMo reads bytes as characters; this model does not")
+        raise ConfigError(f"{checkpoint.source}: AllenAI's ELMo reads bytes as characters; this model does not")
     elmo = Elmo(_with_forget_bias(checkpoint), device=device)
     elmo.bilm.requires_grad_(requires_grad)
     return elmo

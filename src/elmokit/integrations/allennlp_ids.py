@@ -17,13 +17,18 @@ INDEX_NAME = "elmo_tokens"
 
 def batch_to_ids(batch: Iterable[Sequence[str]], *, max_characters: int = 50) -> Tensor:
     """Character ids, (B, T, C)."""
-    sentences = list(tokenized(batch, _refuse))
+    sentences = token_lists(batch)
     lengths = torch.tensor([len(tokens) for tokens in sentences], dtype=torch.long)
     mask = torch.arange(max(map(len, sentences), default=0)) < lengths[:, None]  # (B, T)
     ids = torch.zeros(*mask.shape, max_characters, dtype=torch.long)
     words = [word for tokens in sentences for word in tokens]
     ids[mask] = torch.from_numpy(ByteCharacters(max_characters).encode(words)) + 1
     return ids
+
+
+def token_lists(batch: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Sentences as lists of tokens, which they must be."""
+    return list(tokenized(batch, _refuse))
 
 
 def _refuse(text: str) -> list[Token]:
