@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from specimens import FIXTURES
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -23,6 +24,10 @@ def workshop(tmp_path, model_folder):
     days = ("The ferry was late on day", "Nobody minded the rain on day", "“好。”他说。 It was day")
     novel = "\n\n".join(f"{days[number % 3]} {number}. The harbour was quiet." for number in range(200))
     (tmp_path / "novel.txt").write_text(novel, encoding="utf-8")
+    shutil.copytree(FIXTURES / "manylangs", tmp_path / "zhs.model")
+    shutil.copytree(FIXTURES / "bilm_tf", tmp_path / "checkpoints")
+    shutil.copy(FIXTURES / "nlpl" / "model.zip", tmp_path / "193.zip")
+    shutil.copy(FIXTURES / "bilm_tf" / "vocab.txt", tmp_path)
     return tmp_path
 
 

@@ -66,9 +66,9 @@ def _bounded(sentences: Iterable[Sequence[str]]) -> list[list[str]]:
 class BidirectionalLanguageModel(nn.Module):
     """Ids of a `Batcher` → `lm_embeddings`, (B, L, T, D), `lengths`, (B,), and `mask`, (B, T), without bounds.
 
-    `token_embeddings`, (B, T + 2, P), have them. With `use_character_inputs=False` ids are those of a `TokenBatcher`, and
-    `embedding_weight_file` one of `dump_token_embeddings`. What learns are the `mixes` that `weight_layers` adds, by name.
-    If `stateful`, row k of a batch goes on from where row k of the last one ended, as in bilm-tf.
+    `token_embeddings`, (B, T + 2, P), have them. With `use_character_inputs=False` ids are those of a `TokenBatcher`,
+    and `embedding_weight_file` is one of `dump_token_embeddings`. What learns are `mixes`, which `weight_layers` adds,
+    by name. If `stateful`, row k of a batch goes on from where row k of the last one ended, as in bilm-tf.
     """
 
     def __init__(
@@ -118,7 +118,8 @@ def _read_words(path: str | Path | None, width: int) -> nn.Embedding:
     if vectors.ndim != 2 or vectors.shape[1] != width:
         found = f"its vectors are {tuple(vectors.shape)}, those of the model {width} wide"
         raise CheckpointError(f"{path}: {found}. Is it from another model?")
-    return nn.Embedding.from_pretrained(F.pad(vectors, (0, 0, 1, 0)), padding_idx=0)
+    words: nn.Embedding = nn.Embedding.from_pretrained(F.pad(vectors, (0, 0, 1, 0)), padding_idx=0)
+    return words
 
 
 def weight_layers(
