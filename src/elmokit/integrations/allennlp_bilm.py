@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from elmokit.checkpoints.allenai import read_files
 from elmokit.checkpoints.allennlp import CELLS, TOKENS, table_of
 from elmokit.checkpoints.checkpoint import Checkpoint
-from elmokit.checkpoints.tables import CHARACTERS, Row
+from elmokit.checkpoints.tables import CHARACTERS, DIRECTIONS, Row
 from elmokit.elmo import Elmo
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import fetch
@@ -125,9 +125,10 @@ class ElmoLstm(nn.Module):
 
     def __init__(self, elmo: Elmo, *, stateful: bool) -> None:
         super().__init__()
-        self.stateful = stateful
-        self.forward_layers, self.backward_layers = elmo.bilm.forward_layers, elmo.bilm.backward_layers
-        self._elmo = elmo
+        self.stateful, self._elmo = stateful, elmo
+        for direction, stack in zip(DIRECTIONS, elmo.bilm.stacks, strict=True):
+            for number, layer in enumerate(stack):
+                self.add_module(f"{direction}_layer_{number}", layer)
         self._states: State | None = None
         _use_allennlp_names(self, table_of(elmo.config), CELLS)
 
@@ -255,12 +256,11 @@ def _ids(spelled: list[str], width: int) -> WordIds:
 
 def _use_allennlp_names(module: nn.Module, table: Iterable[Row], prefix: str) -> None:
     """Give and take the module's weights by the names and in the shapes that AllenNLP has, those with this prefix."""
-    ours = module.state_dict().keys()
-    rows = [
-        row._replace(theirs=tuple(name.removeprefix(prefix) for name in row.theirs))
-        for row in table
-        if row.theirs[0].startswith(prefix) and ours >= set(row.ours)
-    ]
+    rows = []
+    for row in table:
+        ours = tuple(name.replace("_layers.", "_layer_") for name in row.ours)
+        if row.theirs[0].startswith(prefix) and module.state_dict().keys() >= set(ours):
+            rows.append(row._replace(theirs=tuple(name.removeprefix(prefix) for name in row.theirs), ours=ours))
     module.register_state_dict_post_hook(partial(_to_allennlp, rows))
     module.register_load_state_dict_pre_hook(partial(_from_allennlp, rows))
 
