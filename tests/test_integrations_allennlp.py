@@ -19,9 +19,19 @@ from conftest import CONFIGS, GOLDEN, GOLDEN_SENTENCES, HERE, WORDS, random_chec
 
 import elmokit
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
+from elmokit.checkpoints.allennlp import table_of
 from elmokit.checkpoints.tables import to_theirs
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
-from elmokit.integrations.allennlp import Elmo, ElmoEmbedder, ScalarMix, batch_to_ids
+from elmokit.integrations.allennlp import (
+    Elmo,
+    ElmoEmbedder,
+    ElmoTokenEmbedder,
+    ScalarMix,
+    _ElmoBiLm,
+    _ElmoCharacterEncoder,
+    batch_to_ids,
+    remove_sentence_boundaries,
+)
 
 EXPECTED = HERE / "data" / "allennlp"
 CASES = sorted(path.stem for path in EXPECTED.glob("*.npz"))
@@ -132,8 +142,47 @@ class TestAgainstAllenNLP:
         for call, size in enumerate(CALLS):
             case.check(f"stateful/{call}", elmo(batch_to_ids(GOLDEN_SENTENCES[done : done + size])))
             done += size
-        elmo._elmo_lstm.reset_states()
+        elmo._elmo_lstm._elmo_lstm.reset_states()
         case.check("stateful/0", elmo(batch_to_ids(GOLDEN_SENTENCES[:3])))
+
+    def test_the_bilm_by_itself_carries_its_state(self, case):
+        elmo, done = Elmo(None, None, 1, dropout=0.0, module=_ElmoBiLm(*case.files)), 0
+        for call, size in enumerate(CALLS):
+            case.check(f"stateful/{call}", elmo(batch_to_ids(GOLDEN_SENTENCES[done : done + size])))
+            done += size
+
+    @pytest.mark.parametrize("requires_grad", [False, True])
+    def test_ids_that_spell_no_word(self, case, requires_grad):
+        """0 and padding among a token's characters count as characters; only a token of zeros alone is none."""
+        ids = torch.from_numpy(case.expected["odd/ids"].astype(np.int64))
+        assert (ids == 0)[case.ids.any(dim=-1)].any()
+        elmo = case.make(requires_grad=requires_grad)
+        case.check("odd", elmo(ids))
+        case.check("odd", elmo(ids))  # what is remembered of words is not confused by them
+        case.check("mixed", trained(case.make(2, requires_grad=requires_grad))(case.ids))
+
+    def test_character_encoder(self, case):
+        encoder = _ElmoCharacterEncoder(*case.files)
+        for name, ids in (("usual", case.ids), ("odd", torch.from_numpy(case.expected["odd/ids"].astype(np.int64)))):
+            output = encoder(ids)
+            vectors, mask = output["token_embedding"], output["mask"]
+            assert vectors.shape[-1] == encoder.get_output_dim()
+            assert not vectors[mask == 0].any()
+            inner, inner_mask = remove_sentence_boundaries(vectors, mask)
+            np.testing.assert_allclose(inner, case.expected[f"encoder/{name}"], **CLOSE)
+            assert inner_mask.sum(dim=1).tolist() == list(map(len, GOLDEN_SENTENCES))
+            for row, tokens in enumerate(GOLDEN_SENTENCES):
+                np.testing.assert_allclose(vectors[row, [0, len(tokens) + 1]], case.expected["encoder/bounds"], **CLOSE)
+
+    def test_token_embedder(self, case):
+        embedder = ElmoTokenEmbedder(*case.files, do_layer_norm=True, dropout=0.0, projection_dim=5)
+        assert embedder.get_output_dim() == 5
+        names = sorted(name for name in embedder.state_dict() if "lstm" not in name)
+        assert names == case.expected["projected/state"].tolist()
+        with torch.no_grad():
+            for weight in embedder._projection.parameters():
+                weight.copy_(torch.arange(weight.numel(), dtype=torch.float64).sin().view_as(weight))
+        np.testing.assert_allclose(embedder(case.ids).detach(), case.expected["projected"], rtol=1e-5, atol=2e-5)
 
     def test_state_from_call_to_call_while_learning(self, case):
         elmo, done = case.make(stateful=True, requires_grad=True), 0
@@ -147,9 +196,9 @@ class TestAgainstAllenNLP:
         elmo = trained(whole.make(2, requires_grad=True))
         weighed(elmo, whole.ids).backward()
         found = mix_gradients(elmo)
-        bilm = elmo._elmo_lstm
-        ours = {name: weight.grad for name, weight in bilm.bilm.named_parameters()}
-        found |= {f"_elmo_lstm.{name}": values for name, values in to_theirs(bilm._rows, ours)}
+        bilm = elmo._elmo_lstm.elmo.bilm
+        ours = {name: weight.grad for name, weight in bilm.named_parameters()}
+        found |= {f"_elmo_lstm.{name}": values for name, values in to_theirs(table_of(bilm.config), ours)}
         compare_gradients(whole, "gradients", found)
 
     def test_gradients_of_mixes_with_layer_norm(self, case):
@@ -360,7 +409,7 @@ def test_bad_input(base):
         batch_to_ids([["a", 3]])
     with pytest.raises(DataError, match="after padding"):
         elmo(torch.cat([torch.zeros(1, 1, 50, dtype=torch.long), batch_to_ids([["late"]])], dim=1))
-    with pytest.raises(DataError, match="from 1 to 261"):
+    with pytest.raises(DataError, match="from 0 to 261"):
         elmo(batch_to_ids([["high"]]) + 1)
     with pytest.warns(UserWarning, match="vocab_to_cache"):
         elmo(batch_to_ids([["word"]]), torch.ones(1, 1, dtype=torch.long))
@@ -443,4 +492,4 @@ def test_no_gpu_is_said(base):
 
 def test_source_is_the_weights_file(base):
     assert str(base[1]) in ElmoEmbedder(*base).elmo_bilm.elmo.source
-    assert read_checkpoint(base[1]).weights.keys() == ElmoEmbedder(*base).elmo_bilm.bilm.state_dict().keys()
+    assert read_checkpoint(base[1]).weights.keys() == ElmoEmbedder(*base).elmo_bilm.elmo.bilm.state_dict().keys()

@@ -46,6 +46,7 @@ def import_allennlp():
     package = stand_in("allennlp.modules.token_embedders")
     package.__path__ = [str(pathlib.Path(elmo.__file__).with_name("token_embedders"))]
     package.Embedding = import_module("allennlp.modules.token_embedders.embedding").Embedding
+    elmo.ElmoTokenEmbedder = import_module("allennlp.modules.token_embedders.elmo_token_embedder").ElmoTokenEmbedder
     return elmo
 
 
@@ -87,6 +88,8 @@ class Scenarios:
         self.cached()
         self.stateful()
         self.layers()
+        self.odd_ids()
+        self.token_embedder()
         self.gradients("gradients_normed", self.make(2, do_layer_norm=True))
         if sum(weight.numel() for weight in both.parameters()) < LARGEST:
             self.arrays |= {f"state/{name}": weight.numpy() for name, weight in both.state_dict().items()}
@@ -117,6 +120,30 @@ class Scenarios:
         output = bilm(self.ids)
         inner = [self.allennlp.remove_sentence_boundaries(layer, output["mask"])[0] for layer in output["activations"]]
         self.arrays["layers"] = torch.stack(inner, dim=1).numpy()
+
+    def odd_ids(self):
+        """Tokens spelled as no word is: 0 and padding among their characters."""
+        ids = self.ids.clone()
+        ids[:, ::2, 3] = 0
+        ids[:, ::3, 1:3] = 261
+        ids[:, 1::4, 20:] = 0
+        ids *= self.ids.any(dim=-1, keepdim=True)
+        self.arrays["odd/ids"] = ids.numpy().astype(np.int16)
+        self.keep("odd", self.make()(ids))
+        encoder = self.allennlp._ElmoCharacterEncoder(*self.files)
+        for name, given in (("usual", self.ids), ("odd", ids)):
+            output = encoder(given)
+            vectors, mask = self.allennlp.remove_sentence_boundaries(output["token_embedding"], output["mask"])
+            self.arrays[f"encoder/{name}"] = (vectors * mask[..., None]).numpy()
+        self.arrays["encoder/bounds"] = output["token_embedding"][0, [0, int(output["mask"][0].sum()) - 1]].numpy()
+
+    def token_embedder(self):
+        """One mix, normed and projected."""
+        embedder = self.allennlp.ElmoTokenEmbedder(*self.files, do_layer_norm=True, dropout=0.0, projection_dim=5)
+        for weight in embedder._projection.parameters():
+            weight.data = torch.arange(weight.numel(), dtype=torch.float64).sin().to(weight.dtype).view_as(weight)
+        self.arrays["projected/state"] = np.array(sorted(name for name in embedder.state_dict() if "lstm" not in name))
+        self.arrays["projected"] = embedder(self.ids).detach().numpy()
 
     def gradients(self, name, elmo):
         """Of every weight that learns, for a loss that weighs every number of the output differently."""

@@ -59,6 +59,15 @@ def read_files(options_path: Path, weights_path: Path, tokens_path: Path | None 
     return Checkpoint(config, weights, vocabulary, f"{NAME} ({tokens_path or weights_path})")
 
 
+def read_token_vectors(path: Path) -> Tensor:
+    """The vectors of a vocabulary, (V, P), that bilm-tf keeps in a file of their own."""
+    with ExitStack() as stack:
+        found = _datasets(stack, path)
+        if TOKENS not in found:
+            raise CheckpointError(f"{path}: it holds no '{TOKENS}', so it is no file of token vectors")
+        return _read_tensor(TOKENS, found[TOKENS])
+
+
 def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
     """The format knows LSTMs over byte characters or over words as wide as the output, in single precision."""
     config = checkpoint.config

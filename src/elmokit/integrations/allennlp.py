@@ -1,7 +1,8 @@
-"""AllenNLP's ELMo by its own names: `Elmo`, `ElmoEmbedder`, `batch_to_ids`, `ScalarMix`.
+"""AllenNLP's ELMo by its own names, wherever in AllenNLP they stood.
 
 Signatures, shapes, defaults and the names in state dicts are those of AllenNLP 0.9; the arithmetic is elmokit's. One
 default differs: nothing is carried over from call to call unless `stateful=True` is given, which AllenNLP always does.
+Only `_ElmoBiLm`, whose numbers people compare with stored ones, carries its state as it always did.
 """
 
 import json
@@ -18,32 +19,29 @@ from elmokit.embedder import Vectors, choose_layers
 from elmokit.errors import ConfigError, DataError
 from elmokit.files import replacing, writing
 from elmokit.hdf5 import NewHdf5
-from elmokit.integrations.allennlp_bilm import BiLm, read_pair
-from elmokit.text.characters import ByteCharacters
-from elmokit.text.inputs import tokenized
-from elmokit.text.tokenizers import Token
+from elmokit.integrations.allennlp_bilm import _ElmoBiLm, _ElmoCharacterEncoder, remove_sentence_boundaries
+from elmokit.integrations.allennlp_ids import ELMoCharacterMapper, ELMoTokenCharactersIndexer, batch_to_ids
 
+__all__ = [
+    "DEFAULT_OPTIONS_FILE",
+    "DEFAULT_WEIGHT_FILE",
+    "ELMoCharacterMapper",
+    "ELMoTokenCharactersIndexer",
+    "Elmo",
+    "ElmoEmbedder",
+    "ElmoTokenEmbedder",
+    "ScalarMix",
+    "_ElmoBiLm",
+    "_ElmoCharacterEncoder",
+    "batch_to_ids",
+    "remove_sentence_boundaries",
+]
 SIZES = "2x4096_512_2048cnn_2xhighway"
 PUBLISHED = f"https://s3-us-west-2.amazonaws.com/allennlp/models/elmo/{SIZES}/elmo_{SIZES}"
 DEFAULT_OPTIONS_FILE, DEFAULT_WEIGHT_FILE = f"{PUBLISHED}_options.json", f"{PUBLISHED}_weights.hdf5"
 DEFAULT_BATCH_SIZE = 64
 EPSILON = 1e-12
 OutputFormat = Literal["all", "top", "average"]
-
-
-def batch_to_ids(batch: Iterable[Sequence[str]], *, max_characters: int = 50) -> Tensor:
-    """Character ids, (B, T, C), those of a weights file plus 1; 0 where there is no token."""
-    sentences = list(tokenized(batch, _refuse))
-    lengths = torch.tensor([len(tokens) for tokens in sentences], dtype=torch.long)
-    mask = torch.arange(max(map(len, sentences), default=0)) < lengths[:, None]  # (B, T)
-    ids = torch.zeros(*mask.shape, max_characters, dtype=torch.long)
-    words = [word for tokens in sentences for word in tokens]
-    ids[mask] = torch.from_numpy(ByteCharacters(max_characters).encode(words)) + 1
-    return ids
-
-
-def _refuse(text: str) -> list[Token]:
-    raise DataError(f"{text!r} came as a sentence: pass its tokens as a list")
 
 
 class ScalarMix(nn.Module):
@@ -112,8 +110,7 @@ class Elmo(nn.Module):
         if (module is None) != (options_file is not None and weight_file is not None):
             raise ConfigError("either options_file and weight_file are given, or a module, with None for both files")
         if options_file is not None and weight_file is not None:
-            checkpoint = read_pair(options_file, weight_file)
-            module = BiLm(checkpoint, requires_grad=requires_grad, vocab_to_cache=vocab_to_cache, stateful=stateful)
+            module = _ElmoBiLm(options_file, weight_file, requires_grad, vocab_to_cache, stateful=stateful)
         self._elmo_lstm: Any = module
         self._has_cached_vocab, self._keep_sentence_boundaries = vocab_to_cache is not None, keep_sentence_boundaries
         self._dropout = nn.Dropout(dropout)
@@ -139,14 +136,50 @@ class Elmo(nn.Module):
         layers, mask = output["activations"], output["mask"].bool()  # each (B, T + 2, D), (B, T + 2)
         mixed = [mix(layers, mask) for mix in self._scalar_mixes]
         if not self._keep_sentence_boundaries:
-            mixed, mask = _without_bounds(mixed, mask)
+            mixed = [remove_sentence_boundaries(vectors, mask)[0] for vectors in mixed]
+            mask = mask[:, 2:]
         representations = [self._dropout(vectors).unflatten(0, outer) for vectors in mixed]
         return {"elmo_representations": representations, "mask": mask.long().unflatten(0, outer)}
 
 
-def _without_bounds(layers: Iterable[Tensor], mask: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Vectors, (B, T, D) each, and where they stand, (B, T), from both with their bounds, (B, T + 2, D), (B, T + 2)."""
-    return [vectors[:, 1:-1] * mask[:, 2:, None] for vectors in layers], mask[:, 2:]
+class ElmoTokenEmbedder(nn.Module):
+    """Character ids → one mix, (B, …, T, D), projected to `projection_dim` where it is given."""
+
+    def __init__(
+        self,
+        options_file: str | Path = DEFAULT_OPTIONS_FILE,
+        weight_file: str | Path = DEFAULT_WEIGHT_FILE,
+        do_layer_norm: bool = False,
+        dropout: float = 0.5,
+        requires_grad: bool = False,
+        projection_dim: int | None = None,
+        vocab_to_cache: Sequence[str] | None = None,
+        scalar_mix_parameters: Sequence[float] | None = None,
+        *,
+        stateful: bool = False,
+    ) -> None:
+        super().__init__()
+        self._elmo = Elmo(
+            options_file,
+            weight_file,
+            1,
+            requires_grad,
+            do_layer_norm,
+            dropout,
+            vocab_to_cache,
+            scalar_mix_parameters=scalar_mix_parameters,
+            stateful=stateful,
+        )
+        self.output_dim = projection_dim or self._elmo.get_output_dim()
+        self._projection = nn.Linear(self._elmo.get_output_dim(), projection_dim) if projection_dim else None
+
+    def get_output_dim(self) -> int:
+        return self.output_dim
+
+    def forward(self, elmo_tokens: Tensor, word_inputs: Tensor | None = None) -> Tensor:
+        """What `Elmo` takes."""
+        vectors: Tensor = self._elmo(elmo_tokens, word_inputs)["elmo_representations"][0]
+        return vectors if self._projection is None else self._projection(vectors)
 
 
 class ElmoEmbedder:
@@ -162,14 +195,14 @@ class ElmoEmbedder:
     ) -> None:
         device = "cpu" if cuda_device < 0 else f"cuda:{cuda_device}"
         self.cuda_device = cuda_device
-        self.elmo_bilm = BiLm(read_pair(options_file, weight_file), device=device, stateful=stateful)
+        self.elmo_bilm = _ElmoBiLm(options_file, weight_file, device=device, stateful=stateful)
 
     def batch_to_embeddings(self, batch: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
         """All layers, padded, (B, L, T, D), and the mask, (B, T)."""
-        ids = batch_to_ids(batch, max_characters=self.elmo_bilm.max_characters)
+        ids = batch_to_ids(batch, max_characters=self.elmo_bilm._token_embedder.max_characters)
         output = self.elmo_bilm(ids.to(self.elmo_bilm.elmo.device))
-        layers, mask = _without_bounds(output["activations"], output["mask"].bool())
-        return torch.stack(layers, dim=1), mask.long()
+        layers = [remove_sentence_boundaries(layer, output["mask"])[0] for layer in output["activations"]]
+        return torch.stack(layers, dim=1), output["mask"][:, 2:]
 
     def embed_sentence(self, sentence: Sequence[str]) -> Vectors:
         return self.embed_batch([sentence])[0]
