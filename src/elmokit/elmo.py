@@ -88,7 +88,7 @@ class Elmo:
         if precision == "int8" and (checkpoint.config.cell != "lstm" or usable_device(device).type != "cpu"):
             raise ConfigError("precision 'int8' is for LSTM models on a CPU")
         self.config, self.vocabulary, self.source = checkpoint.config, checkpoint.vocabulary, checkpoint.source
-        self.prior, self.about = checkpoint.prior, checkpoint.about
+        self.prior, self.about, self.card = checkpoint.prior, checkpoint.about, checkpoint.card
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
         with torch.device("meta"):
@@ -226,7 +226,7 @@ class Elmo:
     def checkpoint(self) -> Checkpoint:
         """The model as it stands, to be written in any format."""
         weights = {name: weight.detach().cpu() for name, weight in self.language_model.weights().items()}
-        return Checkpoint(self.config, weights, self.vocabulary, self.source, self.prior, self.about)
+        return Checkpoint(self.config, weights, self.vocabulary, self.source, self.prior, self.about, self.card)
 
     def save(self, folder: str | Path, *, half: bool = False, overwrite: bool = False) -> None:
         """Write the model in elmokit's own format; `half` stores 16-bit numbers."""
