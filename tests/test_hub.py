@@ -49,8 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         trick = self.server.tricks.get(name, Handler.send)
         trick(self, self.server.files.get(name))
 
-    def do_HEAD(self):
-        self.do_GET()
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
 
     def send(self, content, *, headers=(), status=200, cut=None):
         """Answer with the content, or with as much of it as was asked for; `cut` breaks off after so many bytes."""
@@ -68,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         for header in headers:
             self.send_header(*header)
         self.end_headers()
-        if self.command == "GET":
+        if self.command != "HEAD":
             self.wfile.write(content[start : None if cut is None else start + cut])
         self.close_connection = cut is not None
 
@@ -507,17 +506,17 @@ class TestHuggingFaceHub:
 
     def test_revisions(self, repository, folders):
         first = repository.commit(folders, "v1.0")
-        (folders / "README.md").write_text("changed")
+        (folders / "notes.md").write_text("changed")
         repository.commit(folders, "refs/pr/1")
-        assert not (hub.fetch("hf://somebody/elmo-small@v1.0") / "README.md").exists()
-        assert (hub.fetch("hf://somebody/elmo-small@refs%2Fpr%2F1") / "README.md").exists()
+        assert not (hub.fetch("hf://somebody/elmo-small@v1.0") / "notes.md").exists()
+        assert (hub.fetch("hf://somebody/elmo-small@refs%2Fpr%2F1") / "notes.md").exists()
         assert hub.fetch(f"hf://somebody/elmo-small@{first}") == hub.fetch("hf://somebody/elmo-small@v1.0")
 
     def test_what_has_changed_is_fetched(self, repository, folders):
         hub.fetch("hf://somebody/elmo-small")
-        (folders / "README.md").write_text("changed")
+        (folders / "notes.md").write_text("changed")
         repository.commit(folders)
-        assert (hub.fetch("hf://somebody/elmo-small") / "README.md").read_text() == "changed"
+        assert (hub.fetch("hf://somebody/elmo-small") / "notes.md").read_text() == "changed"
         fetched = [
             path for command, path, _ in repository.server.requests if command == "GET" and "safetensors" in path
         ]

@@ -1,4 +1,4 @@
-"""Class Elmo: load · embed · vector · similarity · predictions · save."""
+"""Class Elmo: load · embed · vector · similarity · predictions · save · push_to_hub."""
 
 import json
 import warnings
@@ -21,6 +21,7 @@ from elmokit.config import check_at_least, config_to_dict
 from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors, choose_layers
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import local_path
+from elmokit.hub.huggingface import push
 from elmokit.model.bilm import State
 from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
@@ -231,6 +232,24 @@ class Elmo:
     def save(self, folder: str | Path, *, half: bool = False, overwrite: bool = False) -> None:
         """Write the model in elmokit's own format; `half` stores 16-bit numbers."""
         write_checkpoint(self.checkpoint(), Path(folder), half=half, overwrite=overwrite)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        half: bool = False,
+        revision: str | None = None,
+        message: str = "Push a model by elmokit",
+        token: str | None = None,
+    ) -> str:
+        """Put the model and its card into a repository of the Hugging Face Hub; the address to load it by.
+
+        The repository, owner/name, is made if there is none. The token is the one given, $HF_TOKEN, or the one that
+        `hf auth login` keeps. `half` stores 16-bit numbers.
+        """
+        settings: dict[str, Any] = {"private": private, "half": half, "revision": revision}
+        return push(self.checkpoint(), repo_id, message=message, token=token, **settings)
 
     def _chunks(self, sentences: Iterable[Sentence], *, tokens: int | None = None) -> Iterator[list[list[str]]]:
         """The sentences' tokens, as many at a time as are sorted by length together."""

@@ -1,7 +1,7 @@
-"""`elmokit info` and `convert`: what a model is, and the same in another format."""
+"""`elmokit info`, `convert` and `push`: what a model is, the same in another format, and for others to load."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -71,3 +71,41 @@ def convert(
     checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
     write_checkpoint(checkpoint, target, to=to, half=half, overwrite=overwrite)
     print(f"{target}: written in {to} format")
+
+
+def push(
+    model: Annotated[str, Parameter(name="MODEL")],
+    repository: Annotated[str, Parameter(name="OWNER/NAME")],
+    /,
+    *,
+    private: Annotated[bool | None, Parameter(negative="--public")] = None,
+    half: Annotated[bool, Parameter(negative="")] = False,
+    revision: str | None = None,
+    message: str = "Push a model by elmokit",
+) -> None:
+    """Put a model and its card on the Hugging Face Hub, to be loaded as hf://owner/name.
+
+    Example: elmokit push my-model owner/my-model --private --half
+
+    Parameters
+    ----------
+    model
+        A model's name, folder, file or address, in any supported format.
+    repository
+        The repository, which is made if there is none. Log in by `hf auth login`, or set HF_TOKEN.
+    private
+        Whether a new repository is for you alone; your account's own setting unless given.
+    half
+        Store 16-bit numbers: half the size, nearly the same vectors.
+    revision
+        The branch, which is made if there is none; the main one unless given.
+    message
+        What the commit says.
+    """
+    from elmokit.checkpoints import read_checkpoint
+    from elmokit.hub import local_path
+    from elmokit.hub.huggingface import push as push_checkpoint
+
+    settings: dict[str, Any] = {"private": private, "half": half, "revision": revision, "message": message}
+    address = push_checkpoint(read_checkpoint(local_path(model)), repository, **settings)
+    print(f"{address}: pushed")

@@ -1,4 +1,4 @@
-"""Repositories of the Hugging Face Hub, kept in its own cache folder.
+"""Repositories of the Hugging Face Hub: what is fetched is kept in its own cache folder, and models are pushed there.
 
 Whatever has changed is fetched; without a network the last state is taken.
 """
@@ -6,18 +6,27 @@ Whatever has changed is fetched; without a network the last state is taken.
 import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
-from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
+from elmokit.checkpoints import write_checkpoint
+from elmokit.checkpoints.cards import ADDRESS, CARD
+from elmokit.checkpoints.checkpoint import Checkpoint
+from elmokit.checkpoints.native import FILES
+from elmokit.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
 from elmokit.hub.web import check_size, checked, one_line
 
 logger = logging.getLogger(__name__)
 
-REPOSITORY = re.compile(r"hf://(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[^/@]+))?(/(?P<inside>.+))?")
+NAME = r"[\w.-]+/[\w.-]+"
+REPOSITORY = re.compile(rf"hf://(?P<name>{NAME})(@(?P<revision>[^/@]+))?(/(?P<inside>.+))?")
+LOG_IN = "log in by `hf auth login`, or set HF_TOKEN to a token that may write there (huggingface.co/settings/tokens)"
 
 
 def from_hub(address: str, sha256: str | None, largest: int) -> Path:
@@ -73,6 +82,70 @@ def _answers(hub: Any, address: str, name: str, wanted: dict[str, Any], largest:
     check_size(address, size, largest)
     logger.info("fetching %s, %.1f MB less what is kept already", address, size / 2**20)
     return True
+
+
+def push(
+    checkpoint: Checkpoint,
+    name: str,
+    *,
+    private: bool | None = None,
+    half: bool = False,
+    revision: str | None = None,
+    message: str = "Push a model by elmokit",
+    token: str | None = None,
+) -> str:
+    """Put a model and its card into a repository, which is made if there is none; the address to load it by."""
+    name = name.removeprefix("hf://")
+    if not re.fullmatch(NAME, name):
+        raise ConfigError(f"{name!r}: not a repository's name: expected owner/name")
+    hub, errors, utils = _library("pushing a model needs huggingface_hub")
+    address = f"hf://{name}" + (f"@{quote(revision, safe='')}" if revision else "")
+    with TemporaryDirectory(prefix="elmokit-") as temporary:
+        folder = Path(temporary) / "model"
+        write_checkpoint(checkpoint, folder, half=half)
+        card = (folder / CARD).read_text(encoding="utf-8")
+        (folder / CARD).write_text(card.replace(ADDRESS, address), encoding="utf-8")
+        api = hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
+        logger.info("pushing %s, %.1f MB", address, sum(file.stat().st_size for file in folder.iterdir()) / 2**20)
+        with _pushing(address, errors), _silent(utils):
+            api.create_repo(name, private=private, exist_ok=True)
+            if revision:
+                api.create_branch(name, branch=revision, exist_ok=True)
+            settings = {"commit_message": message, "revision": revision}
+            # Of what was there before, a list of words that this model lacks must not stay.
+            api.upload_folder(repo_id=name, folder_path=folder, delete_patterns=list(FILES), **settings)
+    return address
+
+
+@contextmanager
+def _pushing(address: str, errors: Any) -> Iterator[None]:
+    """Say of the errors within what keeps a model from being pushed, and what to do."""
+    try:
+        yield
+    except errors.HfHubHTTPError as error:
+        refused = error.response.status_code in (401, 403)
+        reason = f"not allowed: {LOG_IN}" if refused else f"the server answered {one_line(error)}"
+        raise OutputError(f"{address}: not pushed: {reason}") from None
+    except errors.LocalTokenNotFoundError:
+        raise OutputError(f"{address}: not pushed: {LOG_IN}") from None
+    except errors.HTTPError as error:
+        raise OutputError(f"{address}: not pushed: {one_line(error)}. Is there a network?") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        why = f" {one_line(error.__cause__)}" if error.__cause__ else ""
+        raise OutputError(f"{address}: not pushed: {one_line(error)}{why}") from None
+
+
+@contextmanager
+def _silent(utils: Any) -> Iterator[None]:
+    """Without the library's bars."""
+    if utils.are_progress_bars_disabled():
+        yield
+        return
+    utils.disable_progress_bars()
+    try:
+        yield
+    finally:
+        utils.enable_progress_bars()
 
 
 def _library(needed: str) -> tuple[Any, Any, Any]:
