@@ -20,7 +20,7 @@ from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import check_at_least, config_to_dict
 from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors, choose_layers
 from elmokit.errors import CheckpointError, ConfigError, DataError
-from elmokit.hub import local_path
+from elmokit.hub import fetch, local_path
 from elmokit.hub.huggingface import push
 from elmokit.model.bilm import State
 from elmokit.model.engine import Engine
@@ -43,6 +43,7 @@ CHUNK_BATCHES = 4  # a stream is sorted by length within so many batches
 def load(
     source: str | Path,
     *,
+    options: str | Path | None = None,
     precision: Precision = "fp32",
     device: str | torch.device = "cpu",
     stateful: bool = False,
@@ -51,7 +52,10 @@ def load(
     reproducible: bool = False,
     allow_nonfinite: bool = False,
 ) -> "Elmo":
-    """Load a model by name ("en", "zh"), or in any supported format from a folder, a file or an address (hf://…).
+    """Load a model by name ("en", "allenai/small"), or in any supported format from a folder, a file or an address.
+
+    Addresses are hf://owner/name and https://…; `elmokit models` lists names. AllenAI's `options` are found beside the
+    weights unless they are named.
 
     A few sentences run by another, faster order of additions than many: a sentence's vectors alone and among many agree
     to 2e-6 in fp32. With `reproducible=True` all run alike, and they are the same to the bit.
@@ -61,7 +65,8 @@ def load(
         raise ConfigError(f'load("") names no model: write {known}')
     settings: dict[str, Any] = {"precision": precision, "device": device, "stateful": stateful}
     settings |= {"batch_tokens": batch_tokens, "token_cache_mb": token_cache_mb, "reproducible": reproducible}
-    checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
+    described = None if options is None else fetch(options)
+    checkpoint = read_checkpoint(local_path(source), options=described, allow_nonfinite=allow_nonfinite)
     return Elmo(checkpoint, allow_nonfinite=allow_nonfinite, **settings)
 
 

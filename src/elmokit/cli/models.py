@@ -1,11 +1,38 @@
-"""`elmokit info`, `convert` and `push`: what a model is, the same in another format, and for others to load."""
+"""`elmokit models`, `info`, `convert` and `push`: which there are, what one is, the same elsewhere."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from msgspec import to_builtins
 
-from elmokit.cli.options import AllowNonfinite
+from elmokit.cli.options import AllowNonfinite, Json
+from elmokit.cli.output import print_json
+
+
+def models(language: Annotated[str | None, Parameter(name="LANGUAGE")] = None, /, *, json: Json = False) -> None:
+    """List models that can be loaded by name: the bundled ones and those that others have published.
+
+    Example: elmokit models zh
+
+    Parameters
+    ----------
+    language
+        A language's code, such as zh; models for all of them unless given.
+    """
+    from elmokit.published import known_models
+
+    found = known_models(language)
+    if json:
+        print_json([to_builtins(model) for model in found])
+        return
+    rows = [("name", "language", "size", "licence", "tried", "purpose")]
+    for model in found:
+        tried = "yes" if model.tried else "no"
+        rows.append((model.name, model.language, model.size, model.licence, tried, model.purpose))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def info(model: str, /, *, allow_nonfinite: AllowNonfinite = False) -> None:

@@ -13,6 +13,7 @@ from elmokit.bundled import bundled_path
 from elmokit.errors import ConfigError
 from elmokit.hub.huggingface import from_hub
 from elmokit.hub.web import from_web
+from elmokit.published import published_models
 
 LARGEST = 16 * 2**30  # bytes; more than any model has
 COMPANIONS = {"weights.hdf5": "options.json", "model.safetensors": "config.json"}
@@ -23,6 +24,8 @@ def local_path(source: str | Path) -> Path:
     path = fetch(source)
     if not path.exists() and (bundled := bundled_path(str(source))):
         return bundled
+    if not path.exists() and (published := published_models().get(str(source))):
+        path, *_ = [fetch(file) for file in published.files]
     if is_address(source):
         url, _, _ = str(source).partition("#")
         for ending, companion in COMPANIONS.items():
