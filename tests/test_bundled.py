@@ -104,4 +104,5 @@ def test_the_wheel_has_them(tmp_path):
     files = ("config.json", "model.safetensors", "vocab.txt", "README.md")
     assert {f"elmokit/bundled/{name}/{file}" for name in NAMES for file in files} <= inside
     assert {"elmokit/pretrain/recipes/en.toml", "elmokit/cli/samples/demo.toml", "elmokit/cli/demo.html"} <= inside
+    assert "elmokit/published.toml" in inside
     assert wheel.stat().st_size < 50e6
