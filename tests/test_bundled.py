@@ -13,6 +13,8 @@ import pytest
 
 import elmokit
 from elmokit.bundled import FOLDER, bundled_names
+from elmokit.checkpoints import read_checkpoint
+from elmokit.checkpoints.cards import CARD, front_matter
 from elmokit.errors import CheckpointError
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.predictions import surprisal
@@ -37,9 +39,18 @@ class TestEach:
         assert sum(path.stat().st_size for path in (FOLDER / name).iterdir()) <= 25e6
 
     def test_card(self, name):
-        card = (FOLDER / name / "README.md").read_text(encoding="utf-8")
+        card = (FOLDER / name / CARD).read_text(encoding="utf-8")
         for part in ("Corpus", "Licence", "Command", "Perplexity", "Layers", "Intended use", "Limits"):
             assert f"\n## {part}\n" in card or f"| {part} |" in card, part
+
+    def test_front_matter(self, name):
+        """The model's own, and what huggingface_hub reads; make it anew by `cards.front_matter` if the model is new."""
+        hub = pytest.importorskip("huggingface_hub")
+        path, checkpoint = FOLDER / name / CARD, read_checkpoint(FOLDER / name)
+        assert path.read_text(encoding="utf-8").startswith(front_matter(checkpoint))
+        found = hub.ModelCard.load(path).data
+        assert (found.library_name, found.license, found.language) == ("elmokit", "apache-2.0", [name])
+        assert found.eval_results[0].metric_type == "perplexity"
 
     def test_from_another_folder(self, name, tmp_path):
         code = f"import elmokit; print(elmokit.load({name!r}).embed([{SENTENCES[name]!r}])[0].shape)"
@@ -93,4 +104,5 @@ def test_the_wheel_has_them(tmp_path):
     files = ("config.json", "model.safetensors", "vocab.txt", "README.md")
     assert {f"elmokit/bundled/{name}/{file}" for name in NAMES for file in files} <= inside
     assert {"elmokit/pretrain/recipes/en.toml", "elmokit/cli/samples/demo.toml", "elmokit/cli/demo.html"} <= inside
+    assert "elmokit/published.toml" in inside
     assert wheel.stat().st_size < 50e6

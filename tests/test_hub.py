@@ -23,6 +23,8 @@ from conftest import SENTENCES, hear_interrupts
 import elmokit
 from elmokit import hub
 from elmokit.errors import CheckpointError, ConfigError, MissingExtraError, OutputError
+from elmokit.files import cache_folder
+from elmokit.hub import web
 from elmokit.integrations.allennlp import ElmoEmbedder
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)  # more than two blocks
@@ -47,8 +49,7 @@ class Handler(BaseHTTPRequestHandler):
         trick = self.server.tricks.get(name, Handler.send)
         trick(self, self.server.files.get(name))
 
-    def do_HEAD(self):
-        self.do_GET()
+    do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815
 
     def send(self, content, *, headers=(), status=200, cut=None):
         """Answer with the content, or with as much of it as was asked for; `cut` breaks off after so many bytes."""
@@ -66,7 +67,7 @@ class Handler(BaseHTTPRequestHandler):
         for header in headers:
             self.send_header(*header)
         self.end_headers()
-        if self.command == "GET":
+        if self.command != "HEAD":
             self.wfile.write(content[start : None if cut is None else start + cut])
         self.close_connection = cut is not None
 
@@ -349,7 +350,7 @@ class TestRefused:
 
     @pytest.mark.parametrize(("origin", "target"), [("127.0.0.1", "example.org"), ("example.org", "127.0.0.1")])
     def test_directions_from_here_to_elsewhere_and_back(self, origin, target):
-        directions = hub._Redirects(vouched=False)
+        directions = web._Redirects(vouched=False)
         scheme = "http" if origin == "127.0.0.1" else "https"
         with pytest.raises(ConfigError, match=f"http://{target}/x.bin: not fetched, for anybody may change it"):
             directions.redirect_request(
@@ -372,7 +373,7 @@ class TestRefused:
                 handler.wfile.write(b"x")
                 time.sleep(0.05)
 
-        monkeypatch.setattr(hub, "SECONDS_OF_GRACE", 0.5)
+        monkeypatch.setattr(web, "SECONDS_OF_GRACE", 0.5)
         server.tricks["/slow.bin"] = drip
         start = time.monotonic()
         with pytest.raises(CheckpointError, match=r"slow.bin: given up: \d+ bytes in \d+ seconds would never end"):
@@ -406,9 +407,9 @@ def test_default_cache(monkeypatch, tmp_path):
     monkeypatch.delenv("ELMOKIT_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert hub.cache_folder() == tmp_path / ".cache" / "elmokit"
+    assert cache_folder() == tmp_path / ".cache" / "elmokit"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
-    assert hub.cache_folder() == tmp_path / "elsewhere" / "elmokit"
+    assert cache_folder() == tmp_path / "elsewhere" / "elmokit"
 
 
 class Repository:
@@ -465,8 +466,10 @@ class _Everything(dict):
 
 class TestHuggingFaceHub:
     @pytest.fixture(autouse=True)
-    def installed(self):
+    def hub_cache(self, tmp_path, monkeypatch) -> Path:
         pytest.importorskip("huggingface_hub")
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))  # as HF_HUB_CACHE does
+        return tmp_path / "hub"
 
     @pytest.fixture
     def folders(self, tmp_path, elmo, model_folder):
@@ -483,9 +486,9 @@ class TestHuggingFaceHub:
         repository.commit(folders)
         return repository
 
-    def test_a_model(self, repository, folders, cache):
+    def test_a_model(self, repository, folders, hub_cache):
         assert_same_model(elmokit.load("hf://somebody/elmo-small"), folders)
-        assert cache in hub.fetch("hf://somebody/elmo-small").parents
+        assert hub.fetch("hf://somebody/elmo-small").parent == hub_cache / "models--somebody--elmo-small" / "snapshots"
 
     def test_a_folder_alone(self, repository, folders):
         path = hub.fetch("hf://somebody/elmo-small/models/small")
@@ -503,17 +506,17 @@ class TestHuggingFaceHub:
 
     def test_revisions(self, repository, folders):
         first = repository.commit(folders, "v1.0")
-        (folders / "README.md").write_text("changed")
+        (folders / "notes.md").write_text("changed")
         repository.commit(folders, "refs/pr/1")
-        assert not (hub.fetch("hf://somebody/elmo-small@v1.0") / "README.md").exists()
-        assert (hub.fetch("hf://somebody/elmo-small@refs%2Fpr%2F1") / "README.md").exists()
+        assert not (hub.fetch("hf://somebody/elmo-small@v1.0") / "notes.md").exists()
+        assert (hub.fetch("hf://somebody/elmo-small@refs%2Fpr%2F1") / "notes.md").exists()
         assert hub.fetch(f"hf://somebody/elmo-small@{first}") == hub.fetch("hf://somebody/elmo-small@v1.0")
 
     def test_what_has_changed_is_fetched(self, repository, folders):
         hub.fetch("hf://somebody/elmo-small")
-        (folders / "README.md").write_text("changed")
+        (folders / "notes.md").write_text("changed")
         repository.commit(folders)
-        assert (hub.fetch("hf://somebody/elmo-small") / "README.md").read_text() == "changed"
+        assert (hub.fetch("hf://somebody/elmo-small") / "notes.md").read_text() == "changed"
         fetched = [
             path for command, path, _ in repository.server.requests if command == "GET" and "safetensors" in path
         ]

@@ -454,7 +454,7 @@ class TestLeftovers:
             pretrain([text], folder, settings)
         assert contents(folder) == before
         (folder / "training.pt").unlink()
-        for file in ("config.json", "model.safetensors", "vocab.txt", "metrics.jsonl"):
+        for file in ("README.md", "config.json", "model.safetensors", "vocab.txt", "metrics.jsonl"):
             (folder / file).unlink()
         shutil.rmtree(folder / "tensorboard", ignore_errors=True)
         watcher = Watcher()

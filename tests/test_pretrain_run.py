@@ -148,6 +148,28 @@ def test_what_the_model_knows_of_itself(text, tmp_path, capsys):
     assert int(told["tokens read"].replace(",", "")) > 0
 
 
+def test_the_card_of_a_run(text, tmp_path):
+    """What it read, how it learnt and how good it is, for people and for the Hub; complete when the run is."""
+    about = {"about__licence": "weights: CC-BY-4.0; text: ours", "about__datasets": "owner/little"}
+    settings = recipe(corpus__language="en", **about)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain([text], tmp_path / "little-run", settings, progress=StopsAfter(2))
+    card = tmp_path / "little-run" / "README.md"
+    assert "| files | little.txt |" in card.read_text(encoding="utf-8")
+    assert "perplexity" not in card.read_text(encoding="utf-8")
+    found = pretrain([text], tmp_path / "little-run", settings, resume=True)
+    lines = card.read_text(encoding="utf-8").splitlines()
+    assert {"# little-run", "| files | little.txt |"} < set(lines)
+    [training] = [line for line in lines if line.startswith("| training |")]
+    assert training.startswith(f"| training | 0.3 epochs, batches of 8 × {settings.training.unroll}; adam, rate ")
+    data = pytest.importorskip("huggingface_hub").ModelCard.load(card).data
+    assert (data.license, data.language, data.datasets) == ("cc-by-4.0", ["en"], ["owner/little"])
+    assert data.model_name == "little-run"
+    assert data.eval_results[0].metric_value == pytest.approx(found.average, abs=0.05)
+    pretrain([text], tmp_path / "further", settings, start=read_checkpoint(tmp_path / "little-run"))
+    assert elmokit.load(tmp_path / "further").about["trained further from"] == "little-run"
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -1,4 +1,4 @@
-"""Class Elmo: load · embed · vector · similarity · predictions · save."""
+"""Class Elmo: load · embed · vector · similarity · predictions · save · push_to_hub."""
 
 import json
 import warnings
@@ -20,7 +20,8 @@ from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import check_at_least, config_to_dict
 from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors, choose_layers
 from elmokit.errors import CheckpointError, ConfigError, DataError
-from elmokit.hub import local_path
+from elmokit.hub import fetch, local_path
+from elmokit.hub.huggingface import push
 from elmokit.model.bilm import State
 from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
@@ -42,6 +43,7 @@ CHUNK_BATCHES = 4  # a stream is sorted by length within so many batches
 def load(
     source: str | Path,
     *,
+    options: str | Path | None = None,
     precision: Precision = "fp32",
     device: str | torch.device = "cpu",
     stateful: bool = False,
@@ -50,7 +52,10 @@ def load(
     reproducible: bool = False,
     allow_nonfinite: bool = False,
 ) -> "Elmo":
-    """Load a model by name ("en", "zh"), or in any supported format from a folder, a file or an address (hf://…).
+    """Load a model by name ("en", "allenai/small"), or in any supported format from a folder, a file or an address.
+
+    Addresses are hf://owner/name and https://…; `elmokit models` lists names. AllenAI's `options` are found beside the
+    weights unless they are named.
 
     A few sentences run by another, faster order of additions than many: a sentence's vectors alone and among many agree
     to 2e-6 in fp32. With `reproducible=True` all run alike, and they are the same to the bit.
@@ -60,7 +65,8 @@ def load(
         raise ConfigError(f'load("") names no model: write {known}')
     settings: dict[str, Any] = {"precision": precision, "device": device, "stateful": stateful}
     settings |= {"batch_tokens": batch_tokens, "token_cache_mb": token_cache_mb, "reproducible": reproducible}
-    checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
+    described = None if options is None else fetch(options)
+    checkpoint = read_checkpoint(local_path(source), options=described, allow_nonfinite=allow_nonfinite)
     return Elmo(checkpoint, allow_nonfinite=allow_nonfinite, **settings)
 
 
@@ -88,7 +94,7 @@ class Elmo:
         if precision == "int8" and (checkpoint.config.cell != "lstm" or usable_device(device).type != "cpu"):
             raise ConfigError("precision 'int8' is for LSTM models on a CPU")
         self.config, self.vocabulary, self.source = checkpoint.config, checkpoint.vocabulary, checkpoint.source
-        self.prior, self.about = checkpoint.prior, checkpoint.about
+        self.prior, self.about, self.card = checkpoint.prior, checkpoint.about, checkpoint.card
         self.tokenizer = get_tokenizer(checkpoint.config.tokenizer)
         self.encoder = WordEncoder(checkpoint.config, checkpoint.vocabulary)
         with torch.device("meta"):
@@ -227,11 +233,29 @@ class Elmo:
     def checkpoint(self) -> Checkpoint:
         """The model as it stands, to be written in any format."""
         weights = {name: weight.detach().cpu() for name, weight in self.language_model.weights().items()}
-        return Checkpoint(self.config, weights, self.vocabulary, self.source, self.prior, self.about)
+        return Checkpoint(self.config, weights, self.vocabulary, self.source, self.prior, self.about, self.card)
 
     def save(self, folder: str | Path, *, half: bool = False, overwrite: bool = False) -> None:
         """Write the model in elmokit's own format; `half` stores 16-bit numbers."""
         write_checkpoint(self.checkpoint(), Path(folder), half=half, overwrite=overwrite)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        half: bool = False,
+        revision: str | None = None,
+        message: str = "Push a model by elmokit",
+        token: str | None = None,
+    ) -> str:
+        """Put the model and its card into a repository of the Hugging Face Hub; the address to load it by.
+
+        The repository, owner/name, is made if there is none. The token is the one given, $HF_TOKEN, or the one that
+        `hf auth login` keeps. `half` stores 16-bit numbers.
+        """
+        settings: dict[str, Any] = {"private": private, "half": half, "revision": revision}
+        return push(self.checkpoint(), repo_id, message=message, token=token, **settings)
 
     def _chunks(self, sentences: Iterable[Sentence], *, tokens: int | None = None) -> Iterator[list[list[str]]]:
         """The sentences' tokens, as many at a time as are sorted by length together."""

@@ -14,6 +14,7 @@ from threading import get_ident
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
+from platformdirs import user_cache_path
 
 from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
 
@@ -208,7 +209,7 @@ def cache_folder() -> Path:
     """Where everything is kept that was fetched or can be made again."""
     if given := os.environ.get("ELMOKIT_CACHE"):
         return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "elmokit"
+    return user_cache_path("elmokit", appauthor=False)
 
 
 def as_json(value: Any) -> bytes:

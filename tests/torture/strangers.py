@@ -14,6 +14,7 @@ from test_hub import Handler, Server, sha256
 from elmokit import hub
 from elmokit.cli import main
 from elmokit.errors import ElmoError
+from elmokit.hub import web
 from elmokit.vectors import read_vectors
 from torture.commands import home
 from torture.outcomes import Outcomes, isolated
@@ -71,7 +72,7 @@ def server_tricks(pick: Random, folder: Path) -> Outcomes:
     vouched = f"#sha256={sha256(content)}" if pick.random() < 0.5 else ""
 
     def work() -> str | None:
-        hub.SECONDS_OF_GRACE, hub.SECONDS_OF_SILENCE = 0.5, 2.0
+        web.SECONDS_OF_GRACE, web.SECONDS_OF_SILENCE = 0.5, 2.0
         with Server().running() as server:
             server.files["/x.bin"], server.ranges = content, pick.random() < 0.5
             server.tricks["/x.bin"] = lambda handler, served: trick(handler, served, Random(pick.random()))

@@ -17,21 +17,24 @@ LOOK = "--allow-nonfinite (allow_nonfinite=True) reads it still"
 WRITABLE: tuple[WritableFormat, ...] = (native, allenai)
 
 
-def read_checkpoint(path: Path, *, allow_nonfinite: bool = False) -> Checkpoint:
-    """The model in a folder, file or archive, whatever its format; weights that are not numbers only if allowed."""
+def read_checkpoint(path: Path, *, options: Path | None = None, allow_nonfinite: bool = False) -> Checkpoint:
+    """The model in a folder, file or archive, whatever its format; weights that are not numbers only if allowed.
+
+    The options of AllenAI's weights may be in a file elsewhere.
+    """
+    if options is not None:
+        return _checked(allenai.read_files(options, path), allow_nonfinite=allow_nonfinite)
     if is_archive(path):
         return _read_archive(path, allow_nonfinite=allow_nonfinite)
     if not path.exists() and not bilm_tf.recognises(path):
         names = ", ".join(bundled_names())
-        raise CheckpointError(f"{path}: no such file or folder, and no model of that name comes with elmokit ({names})")
+        known = f"comes with elmokit ({names}) or is in the list of `elmokit models`"
+        raise CheckpointError(f"{path}: no such file or folder, and no model of that name {known}")
     for candidate in FORMATS:
         if candidate.recognises(path):
             with parsing(path, candidate.LAYOUT):
                 checkpoint = candidate.read(path)
-            if not allow_nonfinite:
-                prior = {} if checkpoint.prior is None else {native.PRIOR: checkpoint.prior}
-                check_finite(checkpoint.source, checkpoint.weights | prior, remedy=LOOK)
-            return checkpoint
+            return _checked(checkpoint, allow_nonfinite=allow_nonfinite)
     known = "; ".join(candidate.LAYOUT for candidate in FORMATS)
     raise CheckpointError(f"{path}: no model was recognised here. What can be read, packed or not: {known}")
 
@@ -50,6 +53,13 @@ def write_checkpoint(
         writing(folder, (OSError, SafetensorError)),
     ):
         formats[to].write(checkpoint, partial, half=half)
+
+
+def _checked(checkpoint: Checkpoint, *, allow_nonfinite: bool) -> Checkpoint:
+    if not allow_nonfinite:
+        prior = {} if checkpoint.prior is None else {native.PRIOR: checkpoint.prior}
+        check_finite(checkpoint.source, checkpoint.weights | prior, remedy=LOOK)
+    return checkpoint
 
 
 def _read_archive(path: Path, *, allow_nonfinite: bool) -> Checkpoint:

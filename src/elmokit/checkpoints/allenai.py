@@ -115,6 +115,9 @@ def _options_of(weights: Path) -> Path:
     for name in names:
         if (options := weights.with_name(name)).exists():
             return options
+    others = list(weights.parent.glob(f"*{OPTIONS}"))
+    if len(others) == 1:  # as PubMed's, whose weights are named otherwise
+        return others[0]
     wanted = " or ".join(dict.fromkeys(names))
     raise CheckpointError(f"{weights}: its options are missing: {wanted} should lie beside it")
 

@@ -34,6 +34,8 @@ class Checkpoint:
     """(V,): log p̄(w), the mean of what both directions predict in running text; none if it was not measured."""
     about: dict[str, str] = field(default_factory=dict)
     """What is known of it, for people to read: its text, tokens read, perplexity, licence, date."""
+    card: str | None = None
+    """The README.md beside it, if it has one."""
 
 
 class Format(Protocol):

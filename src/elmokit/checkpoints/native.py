@@ -1,4 +1,4 @@
-"""elmokit's own format: config.json, model.safetensors, and vocab.txt where the model has a vocabulary."""
+"""elmokit's own format: config.json, model.safetensors, vocab.txt where there is a vocabulary; README.md, its card."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -8,6 +8,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from elmokit.checkpoints.cards import CARD, make_card
 from elmokit.checkpoints.checkpoint import VOCABULARY, Checkpoint, vocabulary_in
 from elmokit.checkpoints.tables import check_shapes, weight_shapes
 from elmokit.config import config_from_dict, config_to_dict
@@ -20,7 +21,8 @@ LAYOUT = "an elmokit folder (config.json, model.safetensors)"
 VERSION = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 PRIOR = "prior"  # a tensor that a model need not have
-FILES: tuple[str, ...] = (CONFIG, WEIGHTS, VOCABULARY)
+LONGEST_CARD = 1 << 20  # bytes
+FILES: tuple[str, ...] = (CONFIG, WEIGHTS, VOCABULARY, CARD)
 
 
 class Description(msgspec.Struct):
@@ -61,7 +63,8 @@ def read(path: Path) -> Checkpoint:
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be read as safetensors: {error}. Is it complete?") from None
     source, prior = f"{NAME} ({folder})", weights.pop(PRIOR, None)
-    return Checkpoint(config, weights, vocabulary_in(folder, config), source, prior, description.about)
+    vocabulary, card = vocabulary_in(folder, config), _read_card(folder / CARD)
+    return Checkpoint(config, weights, vocabulary, source, prior, description.about, card)
 
 
 def check_writable(checkpoint: Checkpoint, *, half: bool) -> None:
@@ -79,3 +82,12 @@ def write(checkpoint: Checkpoint, folder: Path, *, half: bool) -> None:
     save_file({name: weight.to(dtype).contiguous() for name, weight in weights.items()}, folder / WEIGHTS)
     if checkpoint.vocabulary is not None:
         write_vocabulary(folder / VOCABULARY, checkpoint.vocabulary)
+    (folder / CARD).write_text(make_card(checkpoint), encoding="utf-8")
+
+
+def _read_card(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(LONGEST_CARD).decode(errors="replace")
+    except OSError:
+        return None

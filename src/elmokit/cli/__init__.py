@@ -13,7 +13,7 @@ from elmokit.cli.concordance import collocations, concordance, keyness
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
 from elmokit.cli.index import index
-from elmokit.cli.models import convert, info
+from elmokit.cli.models import convert, info, models, push
 from elmokit.cli.neighbors import neighbors, similarity
 from elmokit.cli.predictions import substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
@@ -34,7 +34,7 @@ app = App(
 )
 app.register_install_completion_command()
 COMMANDS = (
-    *(demo, embed, info, convert, pretrain, finetune, perplexity),
+    *(demo, embed, models, info, convert, push, pretrain, finetune, perplexity),
     *(static, neighbors, similarity, concordance, collocations, keyness, senses, substitutes, surprisal),
     *(shift, index, task, serve, bench),
 )

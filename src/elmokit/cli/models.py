@@ -1,14 +1,38 @@
-"""`elmokit info` and `convert`: what a model is, and the same in another format."""
+"""`elmokit models`, `info`, `convert` and `push`: which there are, what one is, the same elsewhere."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from msgspec import to_builtins
 
-from elmokit.cli.options import AllowNonfinite
+from elmokit.cli.options import AllowNonfinite, Json
+from elmokit.cli.output import print_json
 
-if TYPE_CHECKING:
-    from elmokit.config import CharacterConfig, WordConfig
+
+def models(language: Annotated[str | None, Parameter(name="LANGUAGE")] = None, /, *, json: Json = False) -> None:
+    """List models that can be loaded by name: the bundled ones and those that others have published.
+
+    Example: elmokit models zh
+
+    Parameters
+    ----------
+    language
+        A language's code, such as zh; models for all of them unless given.
+    """
+    from elmokit.published import known_models
+
+    found = known_models(language)
+    if json:
+        print_json([to_builtins(model) for model in found])
+        return
+    rows = [("name", "language", "size", "licence", "tried", "purpose")]
+    for model in found:
+        tried = "yes" if model.tried else "no"
+        rows.append((model.name, model.language, model.size, model.licence, tried, model.purpose))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def info(model: str, /, *, allow_nonfinite: AllowNonfinite = False) -> None:
@@ -22,39 +46,13 @@ def info(model: str, /, *, allow_nonfinite: AllowNonfinite = False) -> None:
         A model's folder, file or address.
     """
     from elmokit.checkpoints import read_checkpoint
+    from elmokit.checkpoints.cards import facts
     from elmokit.hub import local_path
-    from elmokit.text.tokenizers import get_tokenizer
 
     checkpoint = read_checkpoint(local_path(model), allow_nonfinite=allow_nonfinite)
-    config, vocabulary = checkpoint.config, checkpoint.vocabulary
-    projection = f" → {config.projection}" if config.projected else ""
-    facts = {
-        "format": checkpoint.source,
-        "parameters": f"{sum(weight.numel() for weight in checkpoint.weights.values()):,}",
-        "vectors": f"{config.layers + 1} layers of width {config.width}",
-        "recurrent": f"{config.layers} × {config.cell.upper()} {config.hidden}{projection}, each direction",
-        "residual": "yes" if config.residual else "no",
-        "clips": f"cell {config.cell_clip or 'none'}, projection {config.projection_clip or 'none'}",
-        "characters": _characters(config.characters) if config.characters else "not read",
-        "words": _words(config.words) if config.words else "not read",
-        "vocabulary": "none" if vocabulary is None else f"{len(vocabulary):,} words",
-        "tokenizer": str(get_tokenizer(config.tokenizer)),
-    }
-    facts |= checkpoint.about
-    for name, value in facts.items():
-        print(f"{name:<{max(map(len, facts))}}  {value}")
-
-
-def _words(config: "WordConfig") -> str:
-    some = "" if config.rows == config.size else f" for the {config.rows:,} most frequent"
-    return f"vectors of width {config.dim}{some}"
-
-
-def _characters(config: "CharacterConfig") -> str:
-    alphabet = "UTF-8 bytes" if config.alphabet == "bytes" else f"{len(config.characters):,} Unicode characters"
-    filters = " ".join(f"{width}×{count}" for width, count in config.filters)
-    read = f"{alphabet}, up to {config.max_characters} a word, width {config.dim}"
-    return f"{read}; filters {filters} ({config.activation}); highways {config.highways}"
+    known = {"format": checkpoint.source} | facts(checkpoint)
+    for name, value in known.items():
+        print(f"{name:<{max(map(len, known))}}  {value}")
 
 
 def convert(
@@ -100,3 +98,41 @@ def convert(
     checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
     write_checkpoint(checkpoint, target, to=to, half=half, overwrite=overwrite)
     print(f"{target}: written in {to} format")
+
+
+def push(
+    model: Annotated[str, Parameter(name="MODEL")],
+    repository: Annotated[str, Parameter(name="OWNER/NAME")],
+    /,
+    *,
+    private: Annotated[bool | None, Parameter(negative="--public")] = None,
+    half: Annotated[bool, Parameter(negative="")] = False,
+    revision: str | None = None,
+    message: str = "Push a model by elmokit",
+) -> None:
+    """Put a model and its card on the Hugging Face Hub, to be loaded as hf://owner/name.
+
+    Example: elmokit push my-model owner/my-model --private --half
+
+    Parameters
+    ----------
+    model
+        A model's name, folder, file or address, in any supported format.
+    repository
+        The repository, which is made if there is none. Log in by `hf auth login`, or set HF_TOKEN.
+    private
+        Whether a new repository is for you alone; your account's own setting unless given.
+    half
+        Store 16-bit numbers: half the size, nearly the same vectors.
+    revision
+        The branch, which is made if there is none; the main one unless given.
+    message
+        What the commit says.
+    """
+    from elmokit.checkpoints import read_checkpoint
+    from elmokit.hub import local_path
+    from elmokit.hub.huggingface import push as push_checkpoint
+
+    settings: dict[str, Any] = {"private": private, "half": half, "revision": revision, "message": message}
+    address = push_checkpoint(read_checkpoint(local_path(model)), repository, **settings)
+    print(f"{address}: pushed")

@@ -112,8 +112,8 @@ def read_words(path: Path) -> tuple[str, ...]:
     return tuple(line.split()[0] for line in lines if line.strip())
 
 
-MODEL = """A bundled model (en, zh), a model's folder, file or address; zh for text that is mostly Han, else en, unless
-given."""
+MODEL = """A bundled model (en, zh), another's name (see elmokit models), a model's folder, file or address; zh for text
+that is mostly Han, else en, unless given."""
 
 
 def model_for(model: str | None, text: str) -> str:

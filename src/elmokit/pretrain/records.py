@@ -1,4 +1,4 @@
-"""What a run writes down as it goes: measurements, one per line, and curves for TensorBoard, where it is installed."""
+"""What a run writes down: what it knows of the model, measurements, a line each, and curves where TensorBoard is."""
 
 import json
 import math
@@ -7,12 +7,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.files import replace_file, writing
+from elmokit.pretrain.corpus import Manifest
 from elmokit.pretrain.evaluation import Perplexity
+from elmokit.pretrain.recipe import Recipe
 from elmokit.pretrain.trainer import StepResult
+from elmokit.text.languages import AUTO
 
 METRICS, CURVES = "metrics.jsonl", "tensorboard"
 EVERY = 10  # steps between two points of a training curve: the file of weeks of steps can still be opened
+INHERITED = {"language": "language", "name": "trained further from"}  # of a model that training starts from
+MOST_FILES = 10  # named in a model's card
 
 
 class Records:
@@ -71,6 +77,22 @@ class Records:
             with writing(self.curves):
                 for name, value in values.items():
                     self._writer.add_scalar(name, value, step)
+
+
+def known_before(name: str, recipe: Recipe, manifest: Manifest | None, start: Checkpoint | None) -> dict[str, str]:
+    """What is known of a model before it is trained: its name, language, text and training; the recipe's word goes."""
+    about, settings = {"name": name}, recipe.training
+    if start is not None:
+        about |= {ours: start.about[its] for its, ours in INHERITED.items() if its in start.about}
+    if recipe.corpus.language != AUTO:
+        about["language"] = recipe.corpus.language
+    for part, title in (("train", "files"), ("valid", "held-out files")):
+        if manifest and (names := [Path(file).name for file in manifest.files.get(part, ())]):
+            more = [f"and {len(names) - MOST_FILES:,} more"] if len(names) > MOST_FILES else []
+            about[title] = ", ".join(names[:MOST_FILES] + more)
+    read = f"{settings.epochs:g} epochs, batches of {settings.batch} × {settings.unroll}"
+    learnt = f"{settings.optimizer}, rate {settings.learning_rate:g} at most, dropout {settings.dropout:g}"
+    return about | {"training": f"{read}; {learnt}"} | recipe.about
 
 
 def _number(value: float) -> float | None:

@@ -3,6 +3,7 @@
 | file | what it holds |
 |---|---|
 | config.json, model.safetensors, vocab.txt | the model so far, to be loaded as any other |
+| README.md | its card: what it read, how it was trained, how well it predicts |
 | recipe.json | every setting |
 | metrics.jsonl | one line per measurement |
 | training.pt | all that is needed to go on |
@@ -40,7 +41,7 @@ from elmokit.pretrain.cloze import cloze_scores, train_cloze
 from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
 from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
-from elmokit.pretrain.records import Records
+from elmokit.pretrain.records import Records, known_before
 from elmokit.pretrain.trainer import DivergedError, StepResult, Trainer, new_model, start_words
 from elmokit.progress import SILENCE, Progress, duration
 from elmokit.text.corpus import tokenizer_for
@@ -111,7 +112,9 @@ def pretrain(
             with files.parsing(folder / STATE, "the state of this run"):
                 trainer.load_state_dict(files.read_state(folder / STATE), folder / STATE)
         try:
-            return PretrainingRun(folder, recipe, corpus, trainer, progress if rank == 0 else None).finish()
+            run = PretrainingRun(folder, recipe, corpus, trainer, progress if rank == 0 else None)
+            run.about = known_before(folder.resolve().name, recipe, read_manifest(folder / CORPUS), start)
+            return run.finish()
         finally:
             if world > 1:
                 dist.destroy_process_group()
@@ -182,11 +185,10 @@ class PretrainingRun:
         self.prior = elmo.prior = mean_prediction(elmo, sentences)
         if self.recipe.training.cloze_share and self.corpus.valid.tokens and self.progress:
             self.cloze = self._join_directions(elmo, self.progress)
-        self.about = {"tokens read": f"{self.trainer.tokens:,}", "date": f"{date.today():%Y-%m-%d}"}
+        self.about |= {"tokens read": f"{self.trainer.tokens:,}", "date": f"{date.today():%Y-%m-%d}"}
         if found:
             measured = f"{found.average:,.1f} on {found.targets:,} held-out words, {found.unknown:,} of them <UNK>"
             self.about |= {"perplexity": measured}
-        self.about = self.recipe.about | self.about
         self._save_model()
 
     def _join_directions(self, elmo: Elmo, progress: Progress) -> Cloze | None:

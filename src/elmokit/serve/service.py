@@ -11,6 +11,7 @@ from typing import Any
 
 from elmokit.batching import Batcher
 from elmokit.bundled import bundled_path
+from elmokit.checkpoints.cards import CARD, without_front_matter
 from elmokit.elmo import Elmo, load
 from elmokit.errors import ConfigError
 from elmokit.lexicon.index import MANIFEST, read_manifest
@@ -31,7 +32,6 @@ from elmokit.text.tokenizers import Token, is_mostly_han, with_settings
 LONG_TEXT = 20_000  # characters; more are tokenized on a thread, so that others need not wait
 CHINESE = ("jieba", "characters")  # tokenizers of models for text that is mostly Han
 STUDY_THREADS = 2
-CARD = "README.md"
 
 
 @dataclass(frozen=True)
@@ -237,4 +237,4 @@ def _named(known: Mapping[str, Any], name: str | None, kind: str) -> Any:
 def _card(source: str) -> str | None:
     """The card beside a model, if it has one."""
     path = (bundled_path(source) or Path(source).expanduser()) / CARD
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    return without_front_matter(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -1,20 +1,14 @@
-"""Models by name, `en`, or by address, `hf://owner/name[@revision][/folder]` and `https://…`, fetched once and kept.
+"""Files of the web, each fetched once and kept in elmokit's cache folder.
 
-Names are those of the models that come with elmokit; a file or folder of the same name goes first. What is fetched is
-kept in $ELMOKIT_CACHE, or else in the user's cache folder. A file of the web is fetched again only if it was
-deleted there, or if its address carries another checksum, `#sha256=…`. Of a Hugging Face repository whatever has
-changed is fetched; without a network the last state is taken. Downloads are reported to the logger `elmokit.hub`.
+One is fetched again only if it was deleted there, or if its address carries another checksum, `#sha256=…`.
 """
 
 import hashlib
 import logging
-import os
 import re
 import time
 from collections.abc import Iterator
-from functools import partial
 from http.client import HTTPException
-from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 from urllib.error import HTTPError
@@ -23,15 +17,13 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 import msgspec
 
-from elmokit.bundled import bundled_path
-from elmokit.errors import CheckpointError, ConfigError, MissingExtraError
+from elmokit.errors import CheckpointError, ConfigError
 from elmokit.files import LONGEST_REASON, cache_folder, replace_file, replacing, writing
 
 Block = tuple[int, bytes, int | None]
 """A part of a file as it arrives: where it begins, its content, the size of the whole if the server told it."""
 logger = logging.getLogger(__name__)
 
-LARGEST = 16 * 2**30  # bytes; more than any model has
 ATTEMPTS = 5  # how often a connection may break
 SECONDS_OF_SILENCE = 60.0
 SLOWEST = 8192  # bytes a second; a server that sends less, after a while of grace, wants to keep us waiting
@@ -40,8 +32,6 @@ SECONDS_BETWEEN_REPORTS = 5.0
 BLOCK = 1 << 20
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 NAME = re.compile(r"\w[\w.+@=() -]*")  # a file name on any system, and not a hidden one
-REPOSITORY = re.compile(r"hf://(?P<name>[\w.-]+/[\w.-]+)(@(?P<revision>[^/@]+))?(/(?P<inside>.+))?")
-COMPANIONS = {"weights.hdf5": "options.json", "model.safetensors": "config.json"}
 
 
 class Record(msgspec.Struct):
@@ -52,41 +42,8 @@ class Record(msgspec.Struct):
     size: int
 
 
-def local_path(source: str | Path) -> Path:
-    """Where a model is on this disk: an address is fetched, and with a file of weights the file that describes it."""
-    path = fetch(source)
-    if not path.exists() and (bundled := bundled_path(str(source))):
-        return bundled
-    if is_address(source):
-        url, _, _ = str(source).partition("#")
-        for ending, companion in COMPANIONS.items():
-            if url.endswith(ending):
-                fetch(url.removesuffix(ending) + companion)
-    return path
-
-
-def is_address(source: str | Path) -> bool:
-    """Whether this is an address rather than a path."""
-    return str(source).startswith(("hf://", "https://", "http://"))
-
-
-def fetch(source: str | Path, *, largest: int = LARGEST) -> Path:
-    """The folder or file at an address, from the cache if it is there; a path is handed back as it is."""
-    if not is_address(source):
-        return Path(source).expanduser()
-    try:
-        urlsplit(str(source).encode())
-    except ValueError as error:
-        raise ConfigError(f"{str(source)!r}: not an address: {error}") from None
-    address, mark, fragment = str(source).partition("#")
-    checksum = re.fullmatch("sha256=([0-9a-f]{64})", fragment.lower())
-    if mark and not checksum:
-        raise ConfigError(f"{address}: '#{fragment}' is not a checksum: expected #sha256= and 64 hexadecimal digits")
-    get = _from_hub if address.startswith("hf:") else _from_web
-    return get(address, checksum[1] if checksum else None, largest)
-
-
-def _from_web(url: str, sha256: str | None, largest: int) -> Path:
+def from_web(url: str, sha256: str | None, largest: int) -> Path:
+    """The file at an address, from the cache if it is there."""
     _check_transport(url, plain=sha256 is not None or _is_here(url))
     path = _place(url)
     record = path.with_name(f".{path.name}.json")
@@ -99,7 +56,7 @@ def _from_web(url: str, sha256: str | None, largest: int) -> Path:
                 file.seek(start)
                 file.truncate()
                 file.write(content)
-            found = _checked(url, file, sha256)
+            found = checked(url, file, sha256)
             record.unlink(missing_ok=True)
         replace_file(record, msgspec.json.encode(Record(url, found, path.stat().st_size)))
     return path
@@ -177,19 +134,21 @@ def _blocks(opener: OpenerDirector, url: str) -> Iterator[Block]:
                 return
         except HTTPError as error:
             error.close()
-            raise CheckpointError(f"{url}: the server answered {error.code} {_one_line(error.reason)}") from None
+            raise CheckpointError(f"{url}: the server answered {error.code} {one_line(error.reason)}") from None
         except (OSError, HTTPException, ValueError) as error:
             if not done:
-                reason = _one_line(getattr(error, "reason", None) or error)
+                reason = one_line(getattr(error, "reason", None) or error)
                 raise CheckpointError(f"{url}: cannot be fetched: {reason}. Is there a network?") from None
     raise CheckpointError(f"{url}: the connection broke {ATTEMPTS} times, the last time at byte {done:,}")
 
 
-def _one_line(reason: object) -> str:
+def one_line(reason: object) -> str:
+    """What a library says, in one line that is not too long."""
     return " ".join(str(reason).split())[:LONGEST_REASON]
 
 
-def _check_size(address: str, size: int, largest: int) -> None:
+def check_size(address: str, size: int, largest: int) -> None:
+    """Refuse to fetch more than allowed."""
     if size > largest:
         raise CheckpointError(f"{address}: {size:,} bytes or more, and no more than {largest:,} are fetched")
 
@@ -200,7 +159,7 @@ def _watched(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]
     logger.info("fetching %s", url)
     for start, content, total in blocks:
         end = start + len(content)
-        _check_size(url, max(total or 0, end), largest)
+        check_size(url, max(total or 0, end), largest)
         yield start, content, total
         now, done = time.monotonic(), end / 2**20
         if now - begin > SECONDS_OF_GRACE + end / SLOWEST:
@@ -210,7 +169,7 @@ def _watched(url: str, blocks: Iterator[Block], largest: int) -> Iterator[Block]
             logger.info("%.1f%s MB, %.1f MB/s", done, whole, done / max(now - begin, 1e-6))
 
 
-def _checked(url: str, file: IO[bytes], sha256: str | None) -> str:
+def checked(url: str, file: IO[bytes], sha256: str | None) -> str:
     """The checksum of all that was received, if it is the one expected."""
     file.flush()
     file.seek(0)
@@ -218,63 +177,3 @@ def _checked(url: str, file: IO[bytes], sha256: str | None) -> str:
     if sha256 not in (None, found):
         raise CheckpointError(f"{url}: its sha256 is {found}, not the expected {sha256}. Has it been replaced?")
     return found
-
-
-def _from_hub(address: str, sha256: str | None, largest: int) -> Path:
-    found = REPOSITORY.fullmatch(address)
-    inside = Path(found["inside"] or "") if found else Path()
-    if not found or ".." in inside.parts:
-        raise ConfigError(f"{address}: not a repository's address: expected hf://owner/name[@revision][/folder]")
-    revision = unquote(found["revision"]) if found["revision"] else None
-    path = _snapshot(address, found["name"], revision, found["inside"], largest) / inside
-    if not path.exists():
-        raise CheckpointError(f"{address}: the repository holds no such file or folder")
-    if sha256 and path.is_dir():
-        raise ConfigError(f"{address}: a checksum is for a file; a folder is pinned by a commit, hf://owner/name@…")
-    if sha256:
-        with path.open("rb") as file:
-            _checked(address, file, sha256)
-    return path
-
-
-def _snapshot(address: str, name: str, revision: str | None, inside: str | None, largest: int) -> Path:
-    """The repository's folder in the cache, brought up to date if there is a network."""
-    try:
-        hub: Any = import_module("huggingface_hub")
-        errors: Any = import_module("huggingface_hub.errors")
-        utils: Any = import_module("huggingface_hub.utils")
-    except ImportError:
-        raise MissingExtraError("hf:// addresses need huggingface_hub", "hub") from None
-    wanted = {
-        "revision": revision,
-        "allow_patterns": [inside, f"{inside.rstrip('/')}/*"] if inside else None,
-        "cache_dir": cache_folder() / "hf",
-        "endpoint": os.environ.get("HF_ENDPOINT"),
-        "tqdm_class": partial(utils.tqdm, disable=True),
-    }
-    try:
-        offline = not _answers(hub, address, name, wanted, largest)
-        return Path(hub.snapshot_download(name, **wanted, local_files_only=offline))
-    except errors.RevisionNotFoundError:
-        raise CheckpointError(f"{address}: the repository has no revision {revision!r}") from None
-    except errors.RepositoryNotFoundError:
-        raise CheckpointError(f"{address}: there is no such repository, or it is not open to you") from None
-    except errors.LocalEntryNotFoundError:
-        raise CheckpointError(f"{address}: cannot be fetched, and nothing of it is kept. Is there a network?") from None
-    except (OSError, ValueError, errors.HTTPError) as error:
-        raise CheckpointError(f"{address}: cannot be fetched: {_one_line(error)}") from None
-
-
-def _answers(hub: Any, address: str, name: str, wanted: dict[str, Any], largest: int) -> bool:
-    """Whether the server is there; what it would send must not be too much."""
-    try:
-        size = sum(file.file_size or 0 for file in hub.snapshot_download(name, **wanted, dry_run=True))
-    except hub.errors.DryRunError:
-        return True  # the call that follows says what is wrong, or takes what is kept
-    except hub.errors.HfHubHTTPError:
-        raise
-    except hub.errors.HTTPError:
-        return False
-    _check_size(address, size, largest)
-    logger.info("fetching %s, %.1f MB less what is kept already", address, size / 2**20)
-    return True
