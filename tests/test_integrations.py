@@ -8,7 +8,10 @@ import pytest
 
 from elmokit.errors import MissingExtraError
 
-LIBRARIES = {"sklearn": ("sklearn.base", "sklearn")}
+LIBRARIES = {
+    "sklearn": ("sklearn.base", "sklearn"),
+    "spacy": ("spacy.language", "spacy"),
+}
 """By the module of the integration, what it imports and the extra that brings it."""
 
 
