@@ -11,6 +11,8 @@ from elmokit.errors import MissingExtraError
 LIBRARIES = {
     "sklearn": ("sklearn.base", "sklearn"),
     "spacy": ("spacy.language", "spacy"),
+    "sentence_transformers": ("sentence_transformers.base.modules", "sentence-transformers"),
+    "gensim": ("gensim.models", "static"),
 }
 """By the module of the integration, what it imports and the extra that brings it."""
 

@@ -105,7 +105,7 @@ class ElmoComponent:
         elmo = self.model.elmo
         COMPONENTS[elmo.digest] = self
         for doc, vectors in zip(docs, embed_documents(elmo, docs, self.layers), strict=True):
-            doc.tensor, doc.user_data[MODEL] = vectors, elmo.digest  # type: ignore[assignment]
+            doc.tensor, doc.user_data[MODEL] = vectors, elmo.digest
             doc.user_hooks |= {"vector": mean_vector, "has_vector": has_vector, "similarity": similarity}
             doc.user_span_hooks |= {"vector": mean_vector, "has_vector": has_vector, "similarity": similarity}
             doc.user_token_hooks |= {"vector": token_vector, "has_vector": has_vector, "similarity": similarity}
@@ -129,7 +129,7 @@ class ElmoComponent:
         return self
 
 
-@Language.factory(
+@Language.factory(  # type: ignore[misc]
     "elmo",
     assigns=["doc.tensor", "token._.elmo_layers"],
     default_config={"model": None, "layers": "average", "precision": "fp32"},
@@ -194,7 +194,7 @@ def token_layers(token: Token) -> Vectors:
     return component.layers_of(token.doc)[:, token.i]
 
 
-class ElmoShim(Shim):
+class ElmoShim(Shim):  # type: ignore[misc]
     """The model behind a layer of thinc's: frozen, and stored with the layer."""
 
     def __init__(self, model: StoredModel) -> None:
