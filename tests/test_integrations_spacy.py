@@ -1,6 +1,7 @@
 """The component `elmo` in spaCy's pipelines, and the layer in those that are trained."""
 
 import pickle
+import re
 import warnings
 from pathlib import Path
 
@@ -235,3 +236,9 @@ def test_spacy_train(folder, tmp_path, capfd):
     known = [[tag for _, tag in sentence] for sentence in SENTENCES[:30]]
     right = np.mean([one == other for a, b in zip(found, known, strict=True) for one, other in zip(a, b, strict=True)])
     assert right > 0.95, capfd.readouterr().out
+
+
+def test_the_page_shows_what_is_trained():
+    page = (CONFIG.parents[1] / "integrations.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"^```ini\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert shown in CONFIG.read_text(encoding="utf-8")

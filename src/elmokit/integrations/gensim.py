@@ -23,6 +23,7 @@ def keyed_vectors(known: WordVectors) -> KeyedVectors:
     vectors = known.vectors[np.fromiter(rows.values(), np.int64, len(rows))]  # (words, D)
     keyed = KeyedVectors(vector_size=vectors.shape[1])
     keyed.add_vectors(list(rows), vectors)
-    for word, row in rows.items() if isinstance(known, TypeVectors) else ():
-        keyed.set_vecattr(word, "count", known.counts[row])
+    if isinstance(known, TypeVectors):
+        for word, row in rows.items():
+            keyed.set_vecattr(word, "count", known.counts[row])
     return keyed

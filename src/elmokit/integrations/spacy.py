@@ -129,7 +129,7 @@ class ElmoComponent:
         return self
 
 
-@Language.factory(  # type: ignore[misc]
+@Language.factory(  # type: ignore[untyped-decorator]
     "elmo",
     assigns=["doc.tensor", "token._.elmo_layers"],
     default_config={"model": None, "layers": "average", "precision": "fp32"},
