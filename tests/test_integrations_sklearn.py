@@ -107,7 +107,7 @@ class TestContract:
 
     @pytest.mark.parametrize("column", [pandas.Series, polars.Series, np.array, tuple, iter])
     def test_columns(self, vectorizer, column):
-        found = vectorizer.fit(TEXTS).transform(column(TEXTS))
+        found = vectorizer.fit_transform(column(TEXTS))
         np.testing.assert_array_equal(found, vectorizer.transform(TEXTS))
 
     def test_pickles_hold_a_name_and_a_digest(self, vectorizer):
@@ -134,7 +134,7 @@ class TestContract:
         assert len(search.cv_results_["params"]) == 2 ** len(settings)
         assert search.predict(TEXTS).shape == SENSES.shape
 
-    @pytest.mark.parametrize("samples", ["one text", np.array([TEXTS]), pandas.DataFrame({"text": TEXTS})])
+    @pytest.mark.parametrize("samples", ["one text", None, np.array([TEXTS]), pandas.DataFrame({"text": TEXTS})])
     def test_a_single_text_or_a_table_is_refused(self, vectorizer, samples):
         with pytest.raises(ValueError, match="one column by its name"):
             vectorizer.fit(samples)

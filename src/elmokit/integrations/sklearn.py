@@ -39,7 +39,7 @@ class _Vectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         if self.layers == "all":
             raise ConfigError("a row of features is made of one layer or mix: 'all' is not one")
-        as_list(samples)
+        check_column(samples)
         self.elmo_ = load(self.model, precision=self.precision)
         self._check(self.elmo_)
         return self
@@ -97,7 +97,7 @@ class ElmoVectorizer(_Vectorizer):
     def transform(self, texts: Iterable[str | Sequence[str]]) -> Vectors:
         """One vector per text; zeros for an empty one."""
         elmo = self._fitted()
-        return elmo.sentence_vectors(as_list(texts), pooling=self.pooling, layers=self.layers)
+        return elmo.sentence_vectors(check_column(texts), pooling=self.pooling, layers=self.layers)
 
 
 class ElmoTokenVectorizer(_Vectorizer):
@@ -113,7 +113,7 @@ class ElmoTokenVectorizer(_Vectorizer):
     def transform(self, words: Iterable[Word]) -> Vectors:
         """One vector per word."""
         elmo = self._fitted()
-        samples = [_tokens_and_position(word, number, elmo) for number, word in enumerate(as_list(words))]
+        samples = [_tokens_and_position(word, number, elmo) for number, word in enumerate(check_column(words))]
         rows: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
         for row, (tokens, position) in enumerate(samples):
             rows[tokens].append((row, position))
@@ -129,12 +129,13 @@ def token_samples(sentences: Iterable[Sequence[str]]) -> list[tuple[Sequence[str
     return [(sentence, position) for sentence in sentences for position in range(len(sentence))]
 
 
-def as_list(samples: Any) -> list[Any]:
-    """A column of samples as a list; a single text or a table is refused."""
-    if isinstance(samples, str) or len(getattr(samples, "shape", (0,))) != 1:
-        what = "a single str" if isinstance(samples, str) else f"{type(samples).__name__} of shape {samples.shape}"
-        raise DataError(f"expected a column of texts, found {what}: pass a list, or one column by its name")
-    return list(samples)
+def check_column(samples: Any) -> Any:
+    """The samples, if they are a column of them; a single text or a table is refused."""
+    if isinstance(samples, str) or not hasattr(samples, "__iter__") or len(getattr(samples, "shape", (0,))) != 1:
+        shape = f" of shape {samples.shape}" if hasattr(samples, "shape") else ""
+        found = f"{type(samples).__name__}{shape}"
+        raise DataError(f"expected a column of texts, found {found}: pass a list, or one column by its name")
+    return samples
 
 
 def _tokens_and_position(word: Any, number: int, elmo: Elmo) -> tuple[tuple[str, ...], int]:

@@ -209,7 +209,8 @@ class ElmoShim(Shim):  # type: ignore[misc]
         """Nothing: it does not learn."""
 
     def to_bytes(self) -> bytes:
-        return StoredModel.to_bytes(self._model)
+        content: bytes = self._model.to_bytes()
+        return content
 
     def from_bytes(self, data: bytes) -> "ElmoShim":
         self._model.from_bytes(data)
