@@ -12,9 +12,9 @@ from test_tasks_contract import CLASSES, ENTITIES
 from test_tasks_fit import Told, static_vectors
 
 import elmokit.tasks
-from elmokit.cli import progress
 from elmokit.cli.task import task, train
 from elmokit.errors import CheckpointError, ConfigError, DataError, OutputError
+from elmokit.progress import drawing
 from elmokit.static.embedders import StaticVectors
 from elmokit.tasks.wsd import SenseCentroids
 
@@ -224,7 +224,7 @@ def test_a_probe_takes_no_settings_of_its_inputs(given, message, files, model_fo
 
 
 def test_texts_without_a_word(model_folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(drawing, "SECONDS_BETWEEN_LINES", 0.0)
     (tmp_path / "empty.jsonl").write_text('{"text": "", "label": "no"}\n{"text": "", "label": "yes"}\n')
     data = ("--train", tmp_path / "empty.jsonl", "--dev", tmp_path / "empty.jsonl", "-m", model_folder)
     run("train", "classify", *data, "-o", tmp_path / "task", "--epochs", "2", "-s", "hidden=4")

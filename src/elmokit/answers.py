@@ -1,8 +1,9 @@
-"""What was found as JSON values: the one conversion, for the command line and for servers."""
+"""What was found as JSON values, the one conversion for the command line and for servers; as HTML for notebooks."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from html import escape
 from math import isfinite
 from typing import Any
 
@@ -36,3 +37,13 @@ def as_text(value: Any, *, indent: int | None = None, encoding: str = "utf-8") -
     except UnicodeEncodeError:
         return json.dumps(values, indent=indent)
     return text
+
+
+def html_table(rows: Iterable[Sequence[object]], *, caption: str = "") -> str:
+    """Rows for a notebook to show, the first cell of each a heading; nothing in them is taken for HTML."""
+    found = "".join(f"<tr><th>{escape(str(head))}</th>{_cells(rest)}</tr>" for head, *rest in rows)
+    return f"<table><caption>{escape(caption)}</caption>{found}</table>"
+
+
+def _cells(values: Iterable[object]) -> str:
+    return "".join(f"<td>{escape(str(value))}</td>" for value in values)

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from elmokit.answers import html_table
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import check_at_least, config_to_dict
-from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, Vectors, choose_layers
+from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, TokenVectors, Vectors, choose_layers
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import fetch, local_path
 from elmokit.hub.huggingface import push
@@ -28,6 +29,8 @@ from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
 from elmokit.model.softmax import Softmax
 from elmokit.model.tokens import as_tensors
+from elmokit.progress import SILENCE, Progress
+from elmokit.progress.drawing import shown
 from elmokit.text.brackets import has_brackets, read_brackets
 from elmokit.text.inputs import batch_by_tokens, in_chunks, in_original_order, looks_flat, tokenized
 from elmokit.text.tokenizers import get_tokenizer
@@ -107,11 +110,15 @@ class Elmo:
         self._digest: tuple[list[tuple[int, int]], str] | None = None
 
     def __repr__(self) -> str:
+        return f"Elmo({self.source!r}, {', '.join(f'{name}={value}' for name, value in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._facts().items(), caption=f"Elmo, {self.source}")
+
+    def _facts(self) -> dict[str, object]:
         words = "none" if self.vocabulary is None else f"{len(self.vocabulary):,} words"
-        return (
-            f"Elmo({self.source!r}, layers={self.layer_count}, width={self.width}, vocabulary={words}, "
-            f"tokenizer={self.config.tokenizer!r}, precision={self.engine.precision!r})"
-        )
+        facts: dict[str, object] = {"layers": self.layer_count, "width": self.width, "vocabulary": words}
+        return facts | {"tokenizer": repr(self.config.tokenizer), "precision": repr(self.engine.precision)}
 
     @property
     def width(self) -> int:
@@ -154,7 +161,9 @@ class Elmo:
         """The tokens that `embed` gives vectors for, sentence by sentence."""
         return list(tokenized(sentences, self.tokenizer))
 
-    def embed(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> list[Vectors]:
+    def embed(
+        self, sentences: Iterable[Sentence], *, layers: Layers = "average", progress: Progress | bool = False
+    ) -> list[Vectors]:
         """One array per sentence, (tokens, width), or (layers, tokens, width) for `layers="all"`.
 
         A sentence is a list of tokens, or a str that the model's own tokenizer splits; a str in place of the list of
@@ -162,9 +171,16 @@ class Elmo:
         number, 0 being the context-free token vectors. With `stateful=True` the call is one batch: sentence k goes on
         from where sentence k of the last call ended, as in the original code.
         """
-        if looks_flat(sentences, self.tokenizer):
-            warnings.warn("every sentence is one word: if they are one sentence, pass it as [tokens]", stacklevel=2)
-        return list(self._embedded([self.tokenize(sentences)], layers))
+        tokens = self._checked_tokens(sentences)
+        with shown(progress, "embed") as report:
+            return list(self._embedded([tokens], layers, report, len(tokens)))
+
+    def embed_tokens(
+        self, sentences: Iterable[Sentence], *, layers: Layers = "average", progress: Progress | bool = False
+    ) -> list[TokenVectors]:
+        """What `embed` gives, each array with its tokens: a table in pandas and in notebooks."""
+        tokens = self._checked_tokens(sentences)
+        return [*map(TokenVectors, tokens, self.embed(tokens, layers=layers, progress=progress))]
 
     def embed_stream(self, sentences: Iterable[Sentence], *, layers: Layers = "average") -> Iterator[Vectors]:
         """What `embed` gives, in order, in memory that does not grow with the number of sentences.
@@ -174,12 +190,20 @@ class Elmo:
         return self._embedded(self._chunks(sentences, tokens=1 if self.stateful else None), layers)
 
     def sentence_vectors(
-        self, sentences: Iterable[Sentence], *, pooling: Pooling = "mean", layers: Layers = "average"
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        pooling: Pooling = "mean",
+        layers: Layers = "average",
+        progress: Progress | bool = False,
     ) -> Vectors:
         """One vector per sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
         if layers == "all":
             raise ConfigError("sentence vectors are made of one layer or mix: 'all' is not one")
-        return pooled(self.embed_stream(sentences, layers=layers), pooling, self.width)
+        total = len(sentences) if isinstance(sentences, Sized) and not isinstance(sentences, str) else None
+        chunks = self._chunks(sentences, tokens=1 if self.stateful else None)
+        with shown(progress, "embed") as report:
+            return pooled(self._embedded(chunks, layers, report, total), pooling, self.width)
 
     def vector(self, text: str, *, layers: Layers = "average") -> Vectors:
         """The vector, (width,), of the word in brackets: "He sat on the [bank] of the river"."""
@@ -257,26 +281,47 @@ class Elmo:
         settings: dict[str, Any] = {"private": private, "half": half, "revision": revision}
         return push(self.checkpoint(), repo_id, message=message, token=token, **settings)
 
+    def _checked_tokens(self, sentences: Iterable[Sentence]) -> list[list[str]]:
+        """The tokens of all sentences; a caller who seems to mean one sentence is warned."""
+        if looks_flat(sentences, self.tokenizer):
+            told = "every sentence is one word: if they are one sentence, pass it as [tokens]"
+            warnings.warn(told, stacklevel=3)
+        return self.tokenize(sentences)
+
     def _chunks(self, sentences: Iterable[Sentence], *, tokens: int | None = None) -> Iterator[list[list[str]]]:
         """The sentences' tokens, as many at a time as are sorted by length together."""
         return in_chunks(tokenized(sentences, self.tokenizer), tokens or CHUNK_BATCHES * self.batch_tokens)
 
     def _batched(
-        self, chunks: Iterable[list[list[str]]], compute: Callable[[list[list[str]], list[int]], list[T]]
+        self,
+        chunks: Iterable[list[list[str]]],
+        compute: Callable[[list[list[str]], list[int]], list[T]],
+        progress: Progress = SILENCE,
+        total: int | None = None,
     ) -> Iterator[T]:
         """What is computed of each sentence, from batches of them with their bounds, longest first, and their rows."""
+        done = 0
         for chunk in chunks:
-            batches = batch_by_tokens([len(tokens) + BOUNDS for tokens in chunk], self.batch_tokens)
-            results = (compute([[BOS, *chunk[row], EOS] for row in batch], batch) for batch in batches)
+            batches, results = batch_by_tokens([len(tokens) + BOUNDS for tokens in chunk], self.batch_tokens), []
+            for batch in batches:
+                results.append(compute([[BOS, *chunk[row], EOS] for row in batch], batch))
+                done += len(batch)
+                progress.update("embedding", done, total, unit="sentences")
             yield from in_original_order(batches, results)
 
-    def _embedded(self, chunks: Iterable[list[list[str]]], layers: Layers) -> Iterator[Vectors]:
+    def _embedded(
+        self,
+        chunks: Iterable[list[list[str]]],
+        layers: Layers,
+        progress: Progress = SILENCE,
+        total: int | None = None,
+    ) -> Iterator[Vectors]:
         known = layers in ("average", "top", "all") if isinstance(layers, str) else layers in range(self.layer_count)
         if not known or isinstance(layers, bool):
             raise ConfigError(
                 f"unknown layers {layers!r}: this model has 'average', 'top', 'all' and 0 to {self.layer_count - 1}"
             )
-        return self._batched(chunks, partial(self._vectors_of_batch, layers=layers))
+        return self._batched(chunks, partial(self._vectors_of_batch, layers=layers), progress, total)
 
     def _vectors_of_batch(self, batch: list[list[str]], rows: list[int], *, layers: Layers) -> list[Vectors]:
         lengths = [len(tokens) for tokens in batch]

@@ -1,10 +1,14 @@
 """What goes into a model and what comes out of it; and the one thing that tasks and studies ask of vectors."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+
+from elmokit.answers import html_table
+from elmokit.errors import MissingExtraError
 
 Vectors = NDArray[np.float32]
 Layers = Literal["average", "top", "all"] | int
@@ -16,6 +20,53 @@ def choose_layers(everything: Any, layers: Layers) -> Any:
     if layers == "all":
         return everything
     return everything.mean(axis=0) if layers == "average" else everything[-1 if layers == "top" else layers]
+
+
+SHOWN_NUMBERS = 6  # of a vector, in a notebook
+
+
+@dataclass(frozen=True, eq=False)
+class TokenVectors:
+    """The tokens of a sentence with their vectors: an array to numpy, a table to pandas and to a notebook."""
+
+    tokens: list[str]
+    vectors: Vectors
+    """(T, D), or (L, T, D) for all layers"""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.vectors.shape
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.vectors[index]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.vectors, dtype=dtype, copy=copy)
+
+    def to_dataframe(self) -> Any:
+        """A row per token, by its name, or by layer and token; a column per number."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("a data frame needs pandas", "pandas") from None
+        *layers, _, width = self.vectors.shape
+        rows = pandas.Index(self.tokens, dtype=object, name="token")
+        if layers:
+            rows = pandas.MultiIndex.from_product([range(*layers), rows], names=["layer", "token"])
+        return pandas.DataFrame(self.vectors.reshape(-1, width), index=rows)
+
+    def __repr__(self) -> str:
+        return f"TokenVectors({self.tokens!r}, shape={self.shape})"
+
+    def _repr_html_(self) -> str:
+        one_layer = self.vectors.ndim == 2
+        top = self.vectors if one_layer else self.vectors[-1]
+        numbers = ([f"{number:.3f}" for number in vector[:SHOWN_NUMBERS]] for vector in top)
+        rows = ((token, *row, "…") for token, row in zip(self.tokens, numbers, strict=True))
+        return html_table(rows, caption=" × ".join(map(str, self.shape)) + ("" if one_layer else ", the top layer"))
 
 
 class Predictions(NamedTuple):

@@ -46,7 +46,7 @@ def bench(
 
     from elmokit import latency as calls
     from elmokit.bench import HEADER, make_workload, measure, write_random_model
-    from elmokit.cli.progress import watched
+    from elmokit.progress.drawing import watched
 
     workload = make_workload(text, sentences)
     tokens = sum(map(len, workload[0]))

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import TEXTS, Count, Json, Seed, Source, StudyOptions, TextOptions, TokenOptions
 from elmokit.cli.output import check_output, print_json, write_rows
-from elmokit.cli.progress import watched
+from elmokit.progress.drawing import watched
 
 if TYPE_CHECKING:
     from elmokit.lexicon.concordance import Line

@@ -165,9 +165,9 @@ def blank(query: "BracketedWord") -> str:
 
 def learn(sample: Path) -> dict[int, float]:
     """Train a tiny model for some seconds, and show how its held-out perplexity falls, by step."""
-    from elmokit.cli.progress import watched
     from elmokit.pretrain.recipe import read_recipe, set_value
     from elmokit.pretrain.run import pretrain
+    from elmokit.progress.drawing import watched
 
     print("A model of your own\n===================\n")
     print("A new and tiny one reads a short text again and again, and guesses every word twice: from the words before")

@@ -8,7 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from elmokit.cli.demo import Uses, blank
-from elmokit.lexicon.plots import COLORS, plane
+from elmokit.lexicon.plots import COLORS, HEIGHT, MARGIN, WIDTH, plane, scatter_svg, svg
 
 if TYPE_CHECKING:
     from elmokit.cli.demo import Guess
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")
-WIDTH, HEIGHT, MARGIN = 480, 260, 36
 NAMES = ("the same meaning", "another meaning")
 SHADES = ("#333", "#bbb")
 
@@ -56,21 +55,15 @@ def cosine_plot(uses: Uses) -> str:
         parts.append(_text(x + 18, 14, name, anchor="start"))
     names = ("static, layer 0", *(f"layer {layer}" for layer in range(1, layers)))
     parts.extend(_text(MARGIN + group * (layer + 0.5), base + 18, name) for layer, name in enumerate(names))
-    return _svg(parts, f"Cosines of {uses.word} by layer")
+    return svg(parts, f"Cosines of {uses.word} by layer")
 
 
 def scatter_plot(uses: Uses) -> str:
     """A dot for each sentence."""
-    points = plane(uses.vectors[-1])
-    low, high = points.min(axis=0), points.max(axis=0)
-    scale = min((WIDTH - 2 * MARGIN) / max(high[0] - low[0], 1e-6), (HEIGHT - 2 * MARGIN) / max(high[1] - low[1], 1e-6))
-    parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fafafa" stroke="#ddd"/>']
-    for point, sense, use in zip(points, uses.senses.tolist(), uses.sentences, strict=True):
-        x, y = (point - (low + high) / 2) * scale + (WIDTH / 2, HEIGHT / 2)
-        title = f"<title>{escape(use.context.text)}</title>"
-        at = f'cx="{x:.1f}" cy="{y:.1f}"'
-        parts.append(f'<circle {at} r="8" fill="{COLORS[sense]}" fill-opacity=".8">{title}</circle>')
-    return _svg(parts, f"Uses of {uses.word}, coloured by meaning")
+    titles = [use.context.text for use in uses.sentences]
+    return scatter_svg(
+        plane(uses.vectors[-1]), uses.senses.tolist(), titles, f"Uses of {uses.word}, coloured by meaning"
+    )
 
 
 def guess_section(query: "BracketedWord", guess: "Substitutes") -> str:
@@ -102,15 +95,11 @@ def curve_plot(points: Mapping[int, float]) -> str:
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[0]}"/>')
         parts.append(_text(x + 6, y - 8, f"{perplexity:,.0f}", anchor="start"))
         parts.append(_text(x, base + 24, f"{step:,}"))
-    return _svg(parts, "Perplexity falls")
+    return svg(parts, "Perplexity falls")
 
 
-def _figure(svg: str, caption: str) -> str:
-    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>"
-
-
-def _svg(parts: Iterable[str], label: str) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+def _figure(drawing: str, caption: str) -> str:
+    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
 
 
 def _line(left: float, top: float, right: float, bottom: float) -> str:

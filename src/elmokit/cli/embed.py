@@ -55,9 +55,9 @@ def embed(
 
     check_output(output)
 
-    from elmokit.cli.progress import watched
     from elmokit.elmo import load
     from elmokit.progress import counted, tracked
+    from elmokit.progress.drawing import watched
     from elmokit.text.corpus import beginning, open_corpus
     from elmokit.text.documents import open_texts
     from elmokit.text.tokenizers import get_tokenizer

@@ -11,9 +11,9 @@ from cyclopts import App, Parameter
 from elmokit.cli.neighbors import NeighborOptions, Query
 from elmokit.cli.options import TEXTS, Json, Source, StudyOptions, model_for
 from elmokit.cli.output import check_output, print_json
-from elmokit.cli.progress import watched
 from elmokit.errors import CheckpointError
 from elmokit.progress import counted
+from elmokit.progress.drawing import watched
 
 index = App(name="index", help="Search a large corpus by meaning: build an index of all its words once, then ask it.")
 

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import CorpusOptions, Count, ModelOptions
 from elmokit.cli.output import check_output, print_json, shown
-from elmokit.cli.progress import watched
 from elmokit.errors import ConfigError
+from elmokit.progress.drawing import watched
 
 if TYPE_CHECKING:
     from elmokit.lexicon.neighbors import Neighbor

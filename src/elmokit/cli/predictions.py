@@ -10,9 +10,9 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import METADATA, Bracketed, Count, ModelOptions, TextOptions
 from elmokit.cli.output import check_output, print_json, write_rows
-from elmokit.cli.progress import watched
 from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import Direction, Kept, View
+from elmokit.progress.drawing import watched
 
 TITLES = {"means-the-same": "what means the same", "fits": "what fits"}
 

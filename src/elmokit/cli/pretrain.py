@@ -128,10 +128,10 @@ def _train(
     **options: Any,
 ) -> None:
     """Train by the recipe's values and by what was set as name=value."""
-    from elmokit.cli.progress import watched
     from elmokit.errors import ConfigError
     from elmokit.pretrain.recipe import make_recipe, set_value
     from elmokit.pretrain.run import pretrain
+    from elmokit.progress.drawing import watched
 
     reading = {name: value for name, value in run.text.reading.items() if value != TextOptions().reading[name]}
     freeze = [] if run.freeze is None else [f"training.freeze={run.freeze}"]
@@ -167,10 +167,10 @@ def perplexity(
     text
         A file (.txt, .jsonl, .fasta, plain or .gz, .xz, .zst) or a folder of them, or - for standard input.
     """
-    from elmokit.cli.progress import watched
     from elmokit.elmo import load
     from elmokit.pretrain.evaluation import perplexity as measure
     from elmokit.progress import tracked
+    from elmokit.progress.drawing import watched
     from elmokit.text.corpus import open_corpus
     from elmokit.text.tokenizers import get_tokenizer
 

@@ -7,9 +7,9 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import Seed, SenseOptions
 from elmokit.cli.output import print_json, shown
-from elmokit.cli.progress import watched
 from elmokit.lexicon.settings import SenseBy, SenseSettings
 from elmokit.progress import counted
+from elmokit.progress.drawing import watched
 
 if TYPE_CHECKING:
     from elmokit.lexicon.senses import Senses

@@ -8,8 +8,8 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import TEXTS, Count, Seed, Source, StudyOptions, read_words
 from elmokit.cli.output import print_json, shown
-from elmokit.cli.progress import watched
 from elmokit.lexicon.settings import ShiftSettings
+from elmokit.progress.drawing import watched
 
 if TYPE_CHECKING:
     from elmokit.lexicon.shift import Change

@@ -91,7 +91,7 @@ def _train(
     corpus: Sequence[Path], options: TrainOptions, work: "Callable[[Text, Progress], StaticVectors | OneHot]"
 ) -> None:
     """Read the text, do the work, write the vectors."""
-    from elmokit.cli.progress import watched
+    from elmokit.progress.drawing import watched
     from elmokit.static.corpus import open_text
     from elmokit.static.files import check_output
 

@@ -12,8 +12,8 @@ from cyclopts import App, Parameter
 
 from elmokit.cli.options import TokenOptions, model_for, set_values
 from elmokit.cli.output import print_json
-from elmokit.cli.progress import watched
 from elmokit.errors import ConfigError, DataError, MissingExtraError
+from elmokit.progress.drawing import watched
 from elmokit.tasks.task import FitSettings, InputSettings
 from elmokit.text.layout import Lines
 

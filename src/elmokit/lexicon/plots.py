@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -19,6 +19,8 @@ from elmokit.lexicon.senses import Sense, Senses, sense_vectors
 # Okabe and Ito's colours, which the colour-blind can tell apart too; yellow, too pale on white, is left out.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 LONGEST_SHOWN = 300  # characters on either side of the word
+LONGEST_INLINE = 60  # the same in a notebook, which keeps whatever it shows
+WIDTH, HEIGHT, MARGIN = 480, 260, 36  # of a plot in SVG
 PAGE = Path(__file__).with_name("senses.html")
 CHINESE_FONTS = (
     *("Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
@@ -71,6 +73,40 @@ def draw_page(senses: Senses) -> bytes:
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     page = Template(PAGE.read_text(encoding="utf-8")).substitute(title=escape(senses.word), data=data)
     return page.encode("utf-8", "replace")
+
+
+def draw_inline(senses: Senses) -> str:
+    """What a notebook shows: the plot, and each sense with its share, keywords and most central sentences."""
+    points = plane(np.stack([one.vector for one in senses.occurrences]))
+    titles = ["".join(_pieces(one, LONGEST_INLINE)) for one in senses.occurrences]
+    plot = scatter_svg(points, senses.labels.tolist(), titles, f"Occurrences of {senses.word}, coloured by sense")
+    parts = [f"<h4>{escape(senses.word)}: {senses.claim}</h4>", f'<div style="max-width: {WIDTH}px">{plot}</div>']
+    for number, sense in enumerate(senses.senses):
+        legend = _legend(number, sense, senses.noun)
+        parts.append(f'<p><b style="color: {legend["color"]}">{legend["title"]}</b> {escape(legend["words"])}</p><ul>')
+        for example in sense.examples:
+            before, word, after = map(escape, _pieces(example))
+            parts.append(f"<li>{before}<b>{word}</b>{after}</li>")
+        parts.append("</ul>")
+    return "".join(parts)
+
+
+def scatter_svg(points: Vectors, labels: Sequence[int], titles: Sequence[str], label: str) -> str:
+    """A dot for each point, (N, 2), in the colour of its label; pointing at it shows its title."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    scale = min((WIDTH - 2 * MARGIN) / max(high[0] - low[0], 1e-6), (HEIGHT - 2 * MARGIN) / max(high[1] - low[1], 1e-6))
+    parts = [f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fafafa" stroke="#ddd"/>']
+    radius = 8 if len(points) < 100 else 4
+    for point, number, title in zip(points, labels, titles, strict=True):
+        x, y = (point - (low + high) / 2) * scale + (WIDTH / 2, HEIGHT / 2)
+        look = f'r="{radius}" fill="{COLORS[number % len(COLORS)]}" fill-opacity=".8"'
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}><title>{escape(title)}</title></circle>')
+    return svg(parts, label)
+
+
+def svg(parts: Iterable[str], label: str) -> str:
+    """A plot of these parts; the label is for those who cannot see it."""
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
 def draw_picture(senses: Senses) -> bytes:
@@ -130,5 +166,5 @@ def _legend(number: int, sense: Sense, noun: str, count: int | None = None) -> d
     return {"color": COLORS[number % len(COLORS)], "title": title, "words": words}
 
 
-def _pieces(occurrence: Occurrence) -> tuple[str, str, str]:
-    return occurrence.context.around(occurrence.position, reach=LONGEST_SHOWN)
+def _pieces(occurrence: Occurrence, reach: int = LONGEST_SHOWN) -> tuple[str, str, str]:
+    return occurrence.context.around(occurrence.position, reach=reach)

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from math import log
 from typing import NamedTuple, get_args
 
@@ -21,6 +22,7 @@ from elmokit.text.vocabulary import BOS, EOS, UNK
 
 Scores = NDArray[np.float64]
 logger = logging.getLogger(__name__)
+DARKEST = 20.0  # bits; nothing is drawn darker
 
 
 class WordSurprisal(NamedTuple):
@@ -41,6 +43,16 @@ class SentenceSurprisal:
     words: tuple[WordSurprisal, ...]
     end: float  # that the sentence ends where it does, read forwards
     begin: float  # that it begins where it does, read backwards
+
+    def _repr_html_(self) -> str:
+        """Each word, the darker the more surprising after those before it; pointing at it shows its numbers."""
+        parts = []
+        for one in self.words:
+            shade = f"rgba(213, 94, 0, {min(one.forward / DARKEST, 1):.2f})"
+            look = f"padding: 0 2px; background: {shade}" + ("" if one.known else "; border-bottom: 1px dotted")
+            told = f"forward {one.forward:.1f} bits, backward {one.backward:.1f} bits{'' if one.known else ', unknown'}"
+            parts.append(f'<span style="{look}" title="{told}">{escape(one.word)}</span>')
+        return f'<p style="line-height: 2">{" ".join(parts)}</p>'
 
 
 @cache

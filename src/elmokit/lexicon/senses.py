@@ -89,6 +89,11 @@ class Senses:
         """What a group may be called."""
         return "group" if self.confidence is None else "sense"
 
+    def _repr_html_(self) -> str:
+        from elmokit.lexicon.plots import draw_inline  # which draws what is found here
+
+        return draw_inline(self)
+
 
 def compared_by(by: SenseBy, elmo: Elmo) -> Embedder:
     """The embedder for a way of comparing occurrences."""

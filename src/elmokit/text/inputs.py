@@ -9,6 +9,7 @@ from elmokit.text.tokenizers import Tokenizer
 
 T = TypeVar("T")
 SizedT = TypeVar("SizedT", bound=Sized)
+SHOWN_COLUMNS = 5
 
 
 def tokenized(sentences: Iterable[Any], tokenizer: Tokenizer) -> Iterator[list[str]]:
@@ -21,6 +22,9 @@ def tokenized(sentences: Iterable[Any], tokenizer: Tokenizer) -> Iterator[list[s
         raise DataError(
             f"sentences came as {type(given).__name__}: pass a list of sentences, each a str or a list of tokens"
         )
+    if hasattr(given, "columns"):
+        names = ", ".join(map(repr, list(given.columns)[:SHOWN_COLUMNS]))
+        raise DataError(f"sentences came as a table: pass one of its columns ({names}), as in table[name]")
     return (_tokens(sentence, number, tokenizer) for number, sentence in enumerate(given))
 
 

@@ -1,4 +1,4 @@
-"""What long work reports: one protocol, drawn by the command line, or by whatever a program passes in."""
+"""What long work reports: one protocol; `drawing` shows it, where somebody asked to see it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar

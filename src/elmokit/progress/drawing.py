@@ -1,10 +1,11 @@
-"""How far long work has come, on standard error: a live bar for a person, plain lines for a log."""
+"""How far long work has come: a live bar in a terminal or a notebook, plain lines for a log, on standard error."""
 
 import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from html import escape
 from typing import Any
 
 from elmokit.progress import SILENCE, Progress, duration
@@ -18,13 +19,30 @@ def watched(name: str) -> Iterator[Progress]:
     """Progress of work on a corpus or file of that name; of several processes only the first has anything to show."""
     if os.environ.get("RANK", "0") != "0":
         yield SILENCE
+    elif in_notebook():
+        bars = NotebookProgress()
+        yield bars
+        bars.finish()
     elif sys.stderr.isatty():
-        with _bars() as bars:
-            yield BarProgress(bars)
+        with _bars() as drawn:
+            yield BarProgress(drawn)
     else:
         lines = LineProgress(name)
         yield lines
         lines.finish()
+
+
+def shown(progress: Progress | bool, name: str) -> AbstractContextManager[Progress]:
+    """What `progress=` means: True shows it here, False does not, and anything else is told itself."""
+    if isinstance(progress, bool):
+        return watched(name) if progress else nullcontext(SILENCE)
+    return nullcontext(progress)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 class LineProgress:
@@ -36,7 +54,8 @@ class LineProgress:
         self.amount = ""
 
     def message(self, text: str, /) -> None:
-        print(text, file=sys.stderr, flush=True)
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
     def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
         self.amount = f"{done:,} {unit}".rstrip()
@@ -71,6 +90,44 @@ class BarProgress:
             self.stages[stage] = self.bars.add_task(stage, total=total, amount="", note="")
         amount = f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
         self.bars.update(self.stages[stage], completed=done, total=total, amount=amount, note=note)
+
+
+class NotebookProgress:
+    """A bar a stage below a notebook's cell, drawn anew in its place."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.lines: dict[str, tuple[str, str]] = {}  # by stage, as text and as HTML
+        self.drawn = 0.0
+        self.handle: Any = None
+
+    def message(self, text: str, /) -> None:
+        self.lines[f"message {len(self.lines)}"] = text, escape(text)
+        self._draw()
+
+    def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
+        amount = f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
+        text = ", ".join(part for part in (amount.rstrip(), note, duration(time.monotonic() - self.start)) if part)
+        bar = f'<progress value="{done}" max="{total}"></progress> ' if total else ""
+        self.lines[stage] = f"{stage}: {text}", f"{escape(stage)} {bar}{escape(text)}"
+        if done == total or time.monotonic() - self.drawn >= SECONDS_BETWEEN_DRAWINGS:
+            self._draw()
+
+    def finish(self) -> None:
+        """Draw what was told last, if anything was."""
+        if self.lines:
+            self._draw()
+
+    def _draw(self) -> None:
+        from IPython.display import display
+
+        self.drawn = time.monotonic()
+        plain, html = ("\n".join(lines) for lines in zip(*self.lines.values(), strict=True))
+        shown = {"text/plain": plain, "text/html": f"<div style='white-space: pre-line'>{html}</div>"}
+        if self.handle is None:
+            self.handle = display(shown, raw=True, display_id=True)
+        else:
+            self.handle.update(shown, raw=True)
 
 
 def _bars() -> Any:
