@@ -19,13 +19,13 @@ from random import Random
 
 import numpy as np
 
-from elmokit.cli.progress import watched
 from elmokit.elmo import load
 from elmokit.lexicon.distances import MEASURES
 from elmokit.lexicon.function_words import is_function_word
 from elmokit.lexicon.occurrences import survey
 from elmokit.lexicon.settings import ShiftSettings
 from elmokit.lexicon.shift import find_shift
+from elmokit.progress.drawing import watched
 from elmokit.static.evaluation import spearman
 from elmokit.text.corpus import make_corpus, open_corpus
 

@@ -31,7 +31,6 @@ from inference import HERE, peer_python
 from kneser_ney import perplexity_of
 
 from elmokit.checkpoints.checkpoint import Checkpoint
-from elmokit.cli.progress import watched
 from elmokit.elmo import Elmo, load
 from elmokit.lexicon.neighbors import word_neighbors
 from elmokit.lexicon.occurrences import type_vectors
@@ -41,6 +40,7 @@ from elmokit.pretrain.evaluation import perplexity, sentences_of
 from elmokit.pretrain.recipe import make_recipe, read_recipe, set_value
 from elmokit.pretrain.run import CORPUS, pretrain
 from elmokit.pretrain.trainer import Trainer, model_config
+from elmokit.progress.drawing import watched
 from elmokit.text.corpus import open_corpus
 from elmokit.text.tokenizers import get_tokenizer
 

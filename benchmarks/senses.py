@@ -30,7 +30,6 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.cli.progress import watched
 from elmokit.elmo import load
 from elmokit.lexicon.clusters import agglomerate, cluster
 from elmokit.lexicon.function_words import is_function_word
@@ -41,6 +40,7 @@ from elmokit.lexicon.substitute_vectors import SubstituteVectors
 from elmokit.lexicon.surroundings import Surroundings
 from elmokit.pretrain.recipe import read_recipe, set_value
 from elmokit.pretrain.run import pretrain
+from elmokit.progress.drawing import watched
 from elmokit.tasks.readers import read_inventory, read_senses
 from elmokit.text.corpus import open_corpus
 from elmokit.text.tokenizers import get_tokenizer
