@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test check demo torture bench wheel clean
+.PHONY: install test browser check demo torture bench wheel clean
 
 install: $(STAMP)
 	$(BIN)/elmokit info en
@@ -15,8 +15,14 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt --editable ".[chinese,languages,parquet,static,search,hub,onnx,plots,tensorboard,serve,pandas,sklearn,spacy,sentence-transformers]" --group dev
 	touch $(STAMP)
 
-test: $(STAMP)
+test: $(STAMP) browser
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# Chromium and Chinese fonts for the tests of pages, where they are missing and can be had; else these tests are skipped.
+browser:
+	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || [ "$$(id -u)" != 0 ] \
+	|| ! command -v apt-get > /dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	apt-get -qq install -y --no-install-recommends chromium fonts-noto-cjk; } > /dev/null 2>&1 || true
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -199,6 +199,7 @@ def test_the_page_and_its_files(client):
     assert "script-src 'self'" in policy
     assert page.headers["x-content-type-options"] == "nosniff"
     style = client.get("/page/docs.css")
+    assert page.headers["cache-control"] == style.headers["cache-control"] == "no-cache"
     assert (style.status_code, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
     assert client.get("/page/../app.py").status_code == 404
     assert client.get("/page/%2e%2e/app.py").status_code == 404

@@ -129,6 +129,8 @@ def test_neighbors_in_context(client, en, layers):
     ]
     assert [one["cosine"] for one in found["neighbors"]] == pytest.approx([one.cosine for one in expected], abs=1e-5)
     assert {one["occurrence"]["document"] for one in found["neighbors"]} == {"en.txt"}
+    for one in found["neighbors"]:
+        assert f"{one['left']}bank{one['right']}" == one["occurrence"]["sentence"]
     assert "bank" not in {one["word"] for one in found["words"]}
     assert len(found["words"]) == 4
     assert len(found["static"]) == 3

@@ -23,6 +23,7 @@ from elmokit.serve.refusals import RefusedError, refusal_of
 from elmokit.serve.service import Service
 
 PAGE = Path(__file__).with_name("page")
+FRESH = {"Cache-Control": "no-cache"}  # asked for anew each time: after an update, no module meets an older one
 ROUTERS = (
     *(embedding_routes.openai, embedding_routes.tei),
     *(word_routes.router, service_routes.tasks, service_routes.router),
@@ -73,13 +74,23 @@ def make_app(service: Service) -> FastAPI:
 def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
+        return FileResponse(PAGE / "index.html", headers=FRESH)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
         return HTMLResponse(describe(app.openapi()))
 
-    app.mount(PAGE_FILES.rstrip("/"), StaticFiles(directory=PAGE), name="page")
+    app.mount(PAGE_FILES.rstrip("/"), PageFiles(directory=PAGE), name="page")
+
+
+class PageFiles(StaticFiles):
+    """The page's own files, which a browser asks for anew."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """As Starlette gives it, whole or "not modified"."""
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(FRESH)
+        return response
 
 
 def _add_refusals(app: FastAPI) -> None:

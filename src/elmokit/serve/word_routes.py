@@ -8,7 +8,7 @@ from elmokit.answers import plain
 from elmokit.elmo import Elmo
 from elmokit.embedder import Layers
 from elmokit.errors import DataError
-from elmokit.lexicon.neighbors import word_neighbors
+from elmokit.lexicon.neighbors import NearOccurrence, word_neighbors
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.ranks import rank_words
 from elmokit.lexicon.settings import SenseSettings
@@ -112,7 +112,7 @@ def _neighbors(service: Service, corpus: OpenCorpus, body: NeighborsRequest) -> 
         chosen = body.model_dump(include={"k", "any_word", "token", "document"})
         near = corpus.context_neighbors(query, layers=layers, limit=service.limits.lines, **chosen)
         words = corpus.words_near(query, k=body.k, min_count=body.min_count)
-        found = {"neighbors": plain(near), "words": plain(words), "layer": layers}
+        found = {"neighbors": list(map(in_sentence, near)), "words": plain(words), "layer": layers}
     else:
         found = {"neighbors": plain(corpus.word_neighbors(body.query, k=body.k, min_count=body.min_count))}
     if service.static is not None:
@@ -121,6 +121,13 @@ def _neighbors(service: Service, corpus: OpenCorpus, body: NeighborsRequest) -> 
         known = service.static.words[rows[0]] if rows[0] >= 0 else None
         found["static"] = plain(word_neighbors(known, service.static, k=body.k)) if known else []
     return found
+
+
+def in_sentence(near: NearOccurrence) -> Object:
+    """An occurrence, its cosine, and the sentence's parts before and after the word."""
+    left, _, right = near.occurrence.context.around(near.occurrence.position)
+    found: Object = plain(near)
+    return found | {"left": left, "right": right}
 
 
 @router.post("/senses", response_model=Object)
