@@ -1,7 +1,6 @@
 """What is served: models with their batchers, corpora, trained tasks, static vectors, and what requests share."""
 
 import asyncio
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,14 +9,13 @@ from threading import Lock, Thread
 from typing import Any
 
 from elmokit.batching import Batcher
-from elmokit.bundled import bundled_path
-from elmokit.checkpoints.cards import CARD, without_front_matter
 from elmokit.elmo import Elmo, load
 from elmokit.errors import ConfigError
 from elmokit.lexicon.index import MANIFEST, read_manifest
 from elmokit.serve.budget import Memory, Workers
 from elmokit.serve.corpora import ServedCorpus
 from elmokit.serve.metrics import Metrics
+from elmokit.serve.models import by_name, free_name, read_card
 from elmokit.serve.refusals import RefusedError
 from elmokit.serve.settings import Limits, ServeSettings
 from elmokit.static.embedders import StaticVectors
@@ -156,13 +154,13 @@ def open_service(
 
     A corpus is text or an index; MODEL=TEXT says which model reads it.
     """
-    sources = _by_name(models)
+    sources = by_name(models)
     loaded = {name: load(source) for name, source in sources.items()}
     for elmo in loaded.values():
         elmo.embed([["ready"]])  # what is compiled at the first call, on a new machine for half a minute
-    trained = {name: _load_task(Path(path).expanduser(), loaded) for name, path in _by_name(tasks).items()}
+    trained = {name: _load_task(Path(path).expanduser(), loaded) for name, path in by_name(tasks).items()}
     vectors = None if static is None else StaticVectors.load(static, lower_case=True)
-    cards = {name: card for name, source in sources.items() if (card := _card(str(source))) is not None}
+    cards = {name: card for name, source in sources.items() if (card := read_card(source)) is not None}
     service = Service(loaded, cards=cards, tasks=trained, static=vectors, settings=settings, limits=limits)
     try:
         for source in corpora:
@@ -184,7 +182,7 @@ def _add_corpus(service: Service, source: str) -> None:
     else:
         text = open_texts([path])
         model = service.models[wanted or _reader_of(service, beginning(text))]
-    name = _free_name(folder.stem or "corpus", service.corpora)
+    name = free_name(folder.stem or "corpus", service.corpora)
     service.corpora[name] = ServedCorpus(name, model.name, model.elmo, text)
 
 
@@ -210,21 +208,6 @@ def _load_task(folder: Path, models: Mapping[str, Elmo]) -> Predictor:
     return load_task(folder, embedders=None if None in known else known)  # type: ignore[arg-type]
 
 
-def _by_name(sources: Iterable[str | Path]) -> dict[str, str | Path]:
-    """Each by the last part of its path or address."""
-    found: dict[str, str | Path] = {}
-    for source in sources:
-        name = os.path.basename(str(source).rstrip("/"))  # noqa: PTH119  (an address is no path)
-        found[_free_name(name or "model", found)] = source
-    return found
-
-
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """The name, with a number if there is one already."""
-    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
-    return name if name not in taken else next(other for other in numbered if other not in taken)
-
-
 def _named(known: Mapping[str, Any], name: str | None, kind: str) -> Any:
     if name is None and known:
         return next(iter(known.values()))
@@ -232,9 +215,3 @@ def _named(known: Mapping[str, Any], name: str | None, kind: str) -> Any:
         served = f"served are {', '.join(known)}" if known else f"none is served: start the server with --{kind}"
         raise RefusedError(404, f"there is no {kind} {str(name)[:100]!r}: {served}")
     return known[name]
-
-
-def _card(source: str) -> str | None:
-    """The card beside a model, if it has one."""
-    path = (bundled_path(source) or Path(source).expanduser()) / CARD
-    return without_front_matter(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -8,13 +8,12 @@ from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from elmokit import __version__
-from elmokit.config import config_to_dict
+from elmokit.serve.models import describe_model
 from elmokit.serve.refusals import JSON, RefusedError
 from elmokit.serve.requests import Served, responses
 from elmokit.serve.schemas import TaskRequest
-from elmokit.serve.service import ServedModel, ServedTask
+from elmokit.serve.service import ServedTask
 from elmokit.tasks.task import shown
-from elmokit.text.tokenizers import get_tokenizer
 
 router = APIRouter(tags=["Server"], responses=responses())
 tasks = APIRouter(tags=["Tasks"], responses=responses())
@@ -42,7 +41,7 @@ async def info(service: Served) -> JSON:
         "version": __version__,
     }
     ours = {
-        "models": [describe_model(one) for one in service.models.values()],
+        "models": [describe_model(one.name, one.elmo, one.card) for one in service.models.values()],
         "corpora": [one.status() for one in service.corpora.values()],
         "tasks": [describe_task(one) for one in service.tasks.values()],
         "static": None
@@ -79,20 +78,6 @@ async def predict(name: str, body: TaskRequest, service: Served) -> JSON:
         return list(map(shown, task.predict(items)))
 
     return JSON({"task": task.predictor.config.task, "answers": await service.workers.run(find)})
-
-
-def describe_model(model: ServedModel) -> Object:
-    """What a model is made of, and its card."""
-    elmo = model.elmo
-    weights = sum(weight.numel() for weight in elmo.language_model.parameters())
-    sizes = {"layers": elmo.layer_count, "width": elmo.width, "parameters": weights, "digest": elmo.digest}
-    words = None if elmo.vocabulary is None else len(elmo.vocabulary)
-    reading = {"vocabulary": words, "tokenizer": str(get_tokenizer(elmo.config.tokenizer))}
-    reading |= {"predicts": elmo.language_model.softmax is not None, "precision": elmo.engine.precision}
-    config = config_to_dict(elmo.config)
-    if config.get("characters"):
-        config["characters"] = {**config["characters"], "characters": len(config["characters"].get("characters", ""))}
-    return {"name": model.name} | sizes | reading | {"config": config, "about": elmo.about, "card": model.card}
 
 
 def describe_task(task: ServedTask) -> Object:
