@@ -4,7 +4,7 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from elmokit.errors import ConfigError, MissingExtraError, OutputError
 from elmokit.files import as_json, replacing_files
 from elmokit.model.bilm import BiLM, run_stack
 from elmokit.model.recurrent import RecurrentLayer
+from elmokit.model.softmax import Softmax
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 LEAST_HALF = 1024  # numbers; smaller tensors are left as they are
@@ -35,6 +36,8 @@ class Characters(msgspec.Struct, frozen=True, kw_only=True):
     characters: str
     max_characters: int
     """Ids of a word, bow and eow among them; longer words are cut."""
+    widest: int
+    """Characters that the widest filter sees: more pads than so many change nothing."""
     bos: int
     eos: int
     bow: int
@@ -70,6 +73,40 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True, tag_field="format", tag=
     words: Words | None
 
 
+class Layers(nn.Module):
+    """Context-free vectors of padded sentences with their bounds, (T, B, P), and their lengths → (L + 1, T, B, 2P)."""
+
+    def __init__(self, bilm: BiLM) -> None:
+        super().__init__()
+        self.bilm = bilm
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        step = torch.arange(x.shape[0])[:, None]
+        turned = torch.where(step < lengths, lengths - 1 - step, step)[:, :, None].expand_as(x)
+        forward, backward = self.bilm.stacks
+        ahead = self._outputs(forward, x)
+        back = [output.gather(0, turned) for output in self._outputs(backward, x.gather(0, turned))]
+        return torch.stack([torch.cat(pair, dim=-1) for pair in zip([x, *ahead], [x, *back], strict=True)])
+
+    def _outputs(self, stack: list[RecurrentLayer], x: Tensor) -> list[Tensor]:
+        def run(_level: int, layer: RecurrentLayer, x: Tensor) -> Tensor:
+            return _scanned(layer, x)
+
+        return list(run_stack(stack, x, run, residual=self.bilm.config.residual))
+
+
+class WordVectors(nn.Module):
+    """Ids of words, char_ids (N, C) and word_ids (N,) → their context-free vectors, (N, P)."""
+
+    def __init__(self, bilm: BiLM) -> None:
+        super().__init__()
+        self.tokens = bilm.tokens
+
+    def forward(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
+        vectors: Tensor = self.tokens(char_ids, word_ids, plain=True)
+        return vectors
+
+
 class Graph(nn.Module):
     """Ids of padded sentences with their bounds → (L + 1, B, T - 2, 2P), the tokens without the bounds.
 
@@ -79,32 +116,31 @@ class Graph(nn.Module):
 
     def __init__(self, bilm: BiLM) -> None:
         super().__init__()
-        self.bilm = bilm
+        self.words, self.layers = WordVectors(bilm), Layers(bilm)
 
     def forward(self, char_ids: Tensor | None, word_ids: Tensor | None) -> Tensor:
         real = word_ids >= 0 if word_ids is not None else self._starts(char_ids)  # (B, T)
-        lengths, sentences, tokens = real.sum(dim=1), real.shape[0], real.shape[1]
         chars = None if char_ids is None else char_ids.flatten(0, 1)
         words = None if word_ids is None else word_ids.clamp(min=0).flatten()
-        x = self.bilm.tokens(chars, words, plain=True).unflatten(0, (sentences, tokens)).transpose(0, 1)  # (T, B, P)
-        step = torch.arange(tokens)[:, None]
-        turned = torch.where(step < lengths, lengths - 1 - step, step)[:, :, None].expand_as(x)
-        forward, backward = self.bilm.stacks
-        ahead = self._outputs(forward, x)
-        back = [output.gather(0, turned) for output in self._outputs(backward, x.gather(0, turned))]
-        layers = torch.stack([torch.cat(pair, dim=-1) for pair in zip([x, *ahead], [x, *back], strict=True)])
+        x = self.words(chars, words).unflatten(0, (real.shape[0], real.shape[1])).transpose(0, 1)  # (T, B, P)
+        layers: Tensor = self.layers(x, real.sum(dim=1))  # (L + 1, T, B, 2P)
         return layers[:, 1:-1].transpose(1, 2)
 
     def _starts(self, char_ids: Tensor | None) -> Tensor:
         assert char_ids is not None
-        assert self.bilm.tokens.characters is not None
-        return char_ids[:, :, 0] != self.bilm.tokens.characters.pad
+        assert self.words.tokens.characters is not None
+        return char_ids[:, :, 0] != self.words.tokens.characters.pad
 
-    def _outputs(self, stack: list[RecurrentLayer], x: Tensor) -> list[Tensor]:
-        def run(_level: int, layer: RecurrentLayer, x: Tensor) -> Tensor:
-            return _scanned(layer, x)
 
-        return list(run_stack(stack, x, run, residual=self.bilm.config.residual))
+class LogProbabilities(nn.Module):
+    """Top layers of one direction, (N, P) → the log probability of every word, (N, V)."""
+
+    def __init__(self, softmax: Softmax) -> None:
+        super().__init__()
+        self.softmax = softmax
+
+    def forward(self, h: Tensor) -> Tensor:
+        return self.softmax.log_probabilities(h)
 
 
 def _scanned(layer: RecurrentLayer, x: Tensor) -> Tensor:
@@ -134,12 +170,28 @@ def write_onnx(elmo: Elmo, path: Path, *, half: bool = False, overwrite: bool = 
     beside = path.with_suffix(".json")
     if (there := [str(file) for file in (path, beside) if file.exists()]) and not overwrite:
         raise OutputError(f"{there[0]} is there already: choose another name, or ask for it to be overwritten")
-    proto = _exported(elmo)
-    if half:
-        _halve(proto)
+    ids = padded_ids(elmo, [["a", "b"], ["a"]])  # of sentences that stand for any
+    content = _exported(Graph(elmo.bilm), _inputs(ids), "layers", half=half)
     with replacing_files(path.parent) as partial:
-        (partial / path.name).write_bytes(proto.SerializeToString())
+        (partial / path.name).write_bytes(content)
         (partial / beside.name).write_bytes(as_json(describe(elmo)))
+
+
+def graphs(elmo: Elmo, *, half: bool = False) -> dict[str, bytes]:
+    """The model as graphs that can be asked one by one: words, layers and, where it predicts words, softmax.
+
+    They give a word's context-free vector, (N, P), the layers of sentences whose words have these, bounds among them,
+    (L + 1, T, B, 2P), and the log probabilities of all words after a direction's top layer, (N, V).
+    """
+    ids = {name: part.reshape(-1, *part.shape[2:]) for name, part in padded_ids(elmo, [["a", "b"]]).items()}
+    x = torch.zeros(4, 2, elmo.width // 2)  # sizes that stand for any
+    found = {"words": _exported(WordVectors(elmo.bilm), _inputs(ids), "x", half=half)}
+    given = {"x": x, "lengths": torch.tensor([4, 3])}
+    found["layers"] = _exported(Layers(elmo.bilm), given, "layers", half=half)
+    if elmo.language_model.softmax is not None:
+        softmax = LogProbabilities(elmo.language_model.softmax)
+        found["softmax"] = _exported(softmax, {"h": x[:, 0]}, "log_probabilities", half=half)
+    return found
 
 
 def describe(elmo: Elmo) -> Beside:
@@ -149,6 +201,7 @@ def describe(elmo: Elmo) -> Beside:
     if encoder is not None and config.characters is not None:
         numbers = {name: getattr(encoder, name) for name in ("max_characters", "bos", "eos", "bow", "eow", "pad")}
         numbers |= {name: getattr(encoder, name, None) for name in ("unknown", "first")}
+        numbers |= {"widest": max(width for width, _ in config.characters.filters)}
         alphabet = config.characters
         characters = Characters(alphabet=alphabet.alphabet, characters=alphabet.characters, **numbers)
     if config.words is not None and elmo.vocabulary is not None and elmo.bilm.tokens.words is not None:
@@ -177,24 +230,29 @@ def _name(config: ModelConfig) -> str:
     return config.tokenizer if isinstance(config.tokenizer, str) else config.tokenizer.name
 
 
-def _exported(elmo: Elmo) -> Any:
-    """The model as ONNX's own message, by torch's exporter."""
+def _inputs(ids: dict[str, NDArray[np.int64]]) -> dict[str, Tensor | None]:
+    return {name: torch.from_numpy(ids[name]) if name in ids else None for name in INPUTS}
+
+
+def _exported(module: nn.Module, given: Mapping[str, Tensor | None], output: str, *, half: bool) -> bytes:
+    """A module as a graph, by torch's exporter; the inputs given stand for those of any size."""
     try:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError:
         raise MissingExtraError("ONNX needs onnx and onnxscript", "onnx") from None
-    ids = padded_ids(elmo, [["a", "b"], ["a"]])  # of sentences that stand for any
-    given = [torch.from_numpy(ids[name]) if name in ids else None for name in INPUTS]
-    any_size = torch.export.Dim.DYNAMIC
-    names = [name for name, part in zip(INPUTS, given, strict=True) if part is not None]
-    sizes = tuple(None if part is None else dict.fromkeys(range(part.ndim), any_size) for part in given)
+    any_size = torch.export.Dim.AUTO  # but for the width of vectors
+    names = [name for name, part in given.items() if part is not None]
+    sizes = tuple(None if part is None else dict.fromkeys(range(part.ndim), any_size) for part in given.values())
+    options: dict[str, Any] = {"input_names": names, "output_names": [output], "dynamic_shapes": sizes}
     with _quietly():
-        graph = Graph(elmo.bilm).eval()
-        options = {"input_names": names, "output_names": ["layers"], "dynamic_shapes": sizes, "verbose": False}
-        program = torch.onnx.export(graph, tuple(given), dynamo=True, **options)  # type: ignore[arg-type]
+        program = torch.onnx.export(module.eval(), tuple(given.values()), dynamo=True, verbose=False, **options)
     assert program is not None
-    return program.model_proto
+    proto: Any = program.model_proto
+    if half:
+        _halve(proto)
+    content: bytes = proto.SerializeToString()
+    return content
 
 
 @contextlib.contextmanager
