@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test browser check demo torture bench wheel clean
+.PHONY: install test browser check demo torture bench wheel onnxruntime clean
 
 install: $(STAMP)
 	$(BIN)/elmokit info en
@@ -43,6 +43,14 @@ bench: $(STAMP)
 
 wheel: $(STAMP)
 	$(BIN)/python -m hatchling build -t wheel
+
+# The files of onnxruntime-web that `elmokit export-page` puts into a page.
+ONNXRUNTIME := src/elmokit/serve/onnxruntime
+onnxruntime:
+	npm pack --silent --pack-destination $(ONNXRUNTIME) onnxruntime-web@1.30.0
+	for file in ort.wasm.bundle.min.mjs ort-wasm-simd-threaded.wasm; do \
+	  tar -xzOf $(ONNXRUNTIME)/onnxruntime-web-*.tgz package/dist/$$file | xz -9e > $(ONNXRUNTIME)/$$file.xz; done
+	rm $(ONNXRUNTIME)/onnxruntime-web-*.tgz
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

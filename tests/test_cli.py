@@ -25,7 +25,7 @@ from elmokit.vectors import read_vectors
 TEXT = "The bank of the river .\n\nShe went to the bank .\n今天 天气 很 好 。\n"
 COMMANDS = (
     "demo embed info convert pretrain finetune perplexity static "
-    "neighbors senses substitutes surprisal shift index task bench"
+    "neighbors senses substitutes surprisal shift index task export-page bench"
 )
 SUBCOMMANDS = (
     *("static train glove", "static train skip-gram", "static train one-hot", "static evaluate"),

@@ -12,6 +12,7 @@ from elmokit.cli.bench import bench
 from elmokit.cli.concordance import collocations, concordance, keyness
 from elmokit.cli.demo import demo
 from elmokit.cli.embed import embed
+from elmokit.cli.export_page import export_page
 from elmokit.cli.index import index
 from elmokit.cli.models import convert, info, models, push
 from elmokit.cli.neighbors import neighbors, similarity
@@ -36,7 +37,7 @@ app.register_install_completion_command()
 COMMANDS = (
     *(demo, embed, models, info, convert, push, pretrain, finetune, perplexity),
     *(static, neighbors, similarity, concordance, collocations, keyness, senses, substitutes, surprisal),
-    *(shift, index, task, serve, bench),
+    *(shift, index, task, serve, export_page, bench),
 )
 for command in COMMANDS:
     app.command(command)

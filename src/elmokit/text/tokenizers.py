@@ -262,6 +262,18 @@ def _whole_pattern() -> re.Pattern[str]:
     return re.compile(rf"{_EMOJI}|{_URL}|{_EMAIL}|{_TAG}|{clusters}|{_word()}(?:{_JOINT}{_word()})*+")
 
 
+def patterns() -> dict[str, re.Pattern[str]]:
+    """What all tokenizers but icu are made of, by name, for those who write them in another language."""
+    found = {"words": _word_pattern(), "characters": _character_pattern(), "whole": _whole_pattern()}
+    found |= {"clitic": _CLITIC, "cluster": _cluster(), "vanishing": _VANISHING}
+    return found | {
+        "han": HAN,
+        "other_word": _OTHER_WORD,
+        "whitespace": re.compile(r"\S++"),
+        "space": re.compile(r"\s"),
+    }
+
+
 def _find(pattern: re.Pattern[str], text: str) -> Iterator[Token]:
     return (Token(match.group(), *match.span()) for match in pattern.finditer(text))
 
