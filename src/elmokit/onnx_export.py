@@ -178,10 +178,11 @@ def write_onnx(elmo: Elmo, path: Path, *, half: bool = False, overwrite: bool = 
 
 
 def graphs(elmo: Elmo, *, half: bool = False) -> dict[str, bytes]:
-    """The model as graphs that can be asked one by one: words, layers and, where it predicts words, softmax.
+    """The model as graphs that can be asked one by one: words, layers and, where it predicts words, softmax and cloze.
 
     They give a word's context-free vector, (N, P), the layers of sentences whose words have these, bounds among them,
-    (L + 1, T, B, 2P), and the log probabilities of all words after a direction's top layer, (N, V).
+    (L + 1, T, B, 2P), the log probabilities of all words after a direction's top layer, (N, V), and what takes that
+    layer's place, (N, P), where both sides of a gap are read at once.
     """
     ids = {name: part.reshape(-1, *part.shape[2:]) for name, part in padded_ids(elmo, [["a", "b"]]).items()}
     x = torch.zeros(4, 2, elmo.width // 2)  # sizes that stand for any
@@ -191,6 +192,9 @@ def graphs(elmo: Elmo, *, half: bool = False) -> dict[str, bytes]:
     if elmo.language_model.softmax is not None:
         softmax = LogProbabilities(elmo.language_model.softmax)
         found["softmax"] = _exported(softmax, {"h": x[:, 0]}, "log_probabilities", half=half)
+    if elmo.language_model.cloze is not None:
+        sides = {"before": x[:, 0], "after": x[:, 1]}
+        found["cloze"] = _exported(elmo.language_model.cloze, sides, "h", half=half)
     return found
 
 

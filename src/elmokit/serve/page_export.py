@@ -80,6 +80,7 @@ def _model_files(elmo: Elmo, *, half: bool) -> Iterator[tuple[str, Any]]:
     predicts = elmo.language_model.softmax is not None and elmo.vocabulary is not None
     beside["vocabulary"] = elmo.vocabulary.words if predicts and elmo.vocabulary else None
     beside["prior"] = predicts and elmo.prior is not None
+    beside["cloze"] = elmo.language_model.cloze is not None
     beside["substitution"] = {"share": SHARE, "weight": WEIGHT, "most_compared": MOST_COMPARED}
     yield "model.json", beside
     if elmo.prior is not None:

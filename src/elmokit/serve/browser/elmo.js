@@ -11,6 +11,7 @@ export class Elmo {
     const session = async (name) => ort.InferenceSession.create(await readFile(`${folder}/${name}.onnx`));
     const sessions = { words: await session("words"), layers: await session("layers") };
     if (beside.vocabulary) sessions.softmax = await session("softmax");
+    if (beside.cloze) sessions.cloze = await session("cloze");
     const prior = beside.prior && new Float32Array((await readFile(`${folder}/prior`)).buffer);
     return new Elmo(ort, beside, sessions, prior);
   }
@@ -50,6 +51,12 @@ export class Elmo {
   async logProbabilities(rows) {
     const { data, dims } = (await this.sessions.softmax.run({ h: this.matrix(rows) })).log_probabilities; // (N, V)
     return rows.map((_, row) => data.subarray(row * dims[1], (row + 1) * dims[1]));
+  }
+
+  /** What takes the place of a top layer in a gap that is read from both sides at once, (P,) each. */
+  async joined(before, after) {
+    const { data, dims } = (await this.sessions.cloze.run({ before: this.matrix(before), after: this.matrix(after) })).h;
+    return before.map((_, row) => data.subarray(row * dims[1], (row + 1) * dims[1]));
   }
 
   /** A word's number in the vocabulary, that of <UNK> if it is not in it. */

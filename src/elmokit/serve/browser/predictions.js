@@ -4,7 +4,7 @@ import { caseless } from "./english.js";
 
 const SPECIAL = ["<S>", "</S>", "<UNK>"];
 const TINY = 2 ** -1022;
-const TOKENS_AT_ONCE = 8; // two rows each, as long as the vocabulary
+const TOKENS_AT_ONCE = 8; // two or three rows each, as long as the vocabulary
 
 /** Surprisal of each word in bits, forwards, backwards and from both sides, and its rank among all words. */
 export async function rankWords(elmo, tokens) {
@@ -12,21 +12,21 @@ export async function rankWords(elmo, tokens) {
   const words = [];
   for (let first = 0; first < tokens.length; first += TOKENS_AT_ONCE) {
     const some = tokens.slice(first, first + TOKENS_AT_ONCE);
-    const around = some.flatMap((_, index) => [forward[first + index], backward[first + index + 2]]);
-    const rows = await elmo.logProbabilities(around);
-    some.forEach((token, index) => words.push(rankWord(elmo, token, rows[2 * index], rows[2 * index + 1])));
+    const gaps = await expected(elmo, forward.slice(first, first + some.length), backward.slice(first + 2, first + 2 + some.length));
+    some.forEach((token, index) => words.push(rankWord(elmo, token, gaps[index])));
   }
   const [last, start] = await elmo.logProbabilities([forward.at(-2), backward[1]]);
   return { words, end: bits(-last[elmo.id("</S>")]), begin: bits(-start[elmo.id("<S>")]) };
 }
 
-function rankWord(elmo, { text: word, start, stop }, before, after) {
+function rankWord(elmo, { text: word, start, stop }, gap) {
+  const { before, after } = gap;
   const own = elmo.id(word), known = elmo.ids.has(word);
   const measured = { forward: bits(-before[own]), backward: bits(-after[own]) };
   const entropies = { forward_entropy: bits(entropy(before)), backward_entropy: bits(entropy(after)) };
   const joined = { both: null, ranks: null };
   if (known && !SPECIAL.includes(word)) {
-    const sides = { forward: scores(elmo, before), backward: scores(elmo, after), both: scores(elmo, before, after) };
+    const sides = { forward: scores(elmo, before), backward: scores(elmo, after), both: gapScores(elmo, gap) };
     joined.both = -Math.log2(Math.max(Math.exp(sides.both[own] - logSum(sides.both)), TINY));
     joined.ranks = Object.fromEntries(Object.entries(sides).map(([name, side]) => [name, rank(side, own)]));
   }
@@ -37,9 +37,9 @@ function rankWord(elmo, { text: word, start, stop }, before, after) {
 export async function substitutes(elmo, kinds, tokens, position, { k, view, direction }) {
   const { share, weight, most_compared: most } = elmo.beside.substitution, word = tokens[position].text;
   const { forward, backward } = await topLayers(elmo, tokens);
-  const [before, after] = await elmo.logProbabilities([forward[position], backward[position + 2]]);
-  const sides = { forward: [before], backward: [after], both: [before, after, view === "fits" ? 1 : share] };
-  let found = scores(elmo, ...sides[direction]);
+  const [gap] = await expected(elmo, [forward[position]], [backward[position + 2]]);
+  const sides = { forward: gap.before, backward: gap.after };
+  let found = direction === "both" ? gapScores(elmo, gap, view === "fits" ? 1 : share) : scores(elmo, sides[direction]);
   if (view !== "fits") found = await comparedWith(elmo, word, found, { weight, most });
   const total = logSum(found), candidates = [];
   for (const index of byFallingScore(found)) {
@@ -74,11 +74,24 @@ async function topLayers(elmo, tokens) {
   return { forward: top.map((one) => one.subarray(0, half)), backward: top.map((one) => one.subarray(half)) };
 }
 
-/** log p(w) of one side, or of both log p(w | before) + log p(w | after) - share * log p̄(w); bounds at -Infinity. */
-function scores(elmo, side, other = null, share = 1) {
-  const found = Float64Array.from(side), prior = other && elmo.prior;
-  for (let index = 0; other && index < found.length; index++) found[index] += other[index];
-  for (let index = 0; prior && index < found.length; index++) found[index] -= share * prior[index];
+/** Log probabilities of all words in gaps, by the top layers before and after each; by both at once if the model can. */
+async function expected(elmo, before, after) {
+  const joint = elmo.beside.cloze ? await elmo.joined(before, after) : [];
+  const rows = await elmo.logProbabilities([...before, ...after, ...joint]), gaps = before.length;
+  return before.map((_, gap) => ({ before: rows[gap], after: rows[gaps + gap], both: rows[2 * gaps + gap] }));
+}
+
+/** log p(w | before, after) - (share - 1) log p̄(w), or log p(w | before) + log p(w | after) - share log p̄(w). */
+function gapScores(elmo, { before, after, both }, share = 1) {
+  const found = scores(elmo, both ?? before), off = both ? share - 1 : share, { prior } = elmo;
+  for (let index = 0; !both && index < found.length; index++) found[index] += after[index];
+  for (let index = 0; prior && index < found.length; index++) found[index] -= off * prior[index];
+  return found;
+}
+
+/** log p(w); bounds at -Infinity. */
+function scores(elmo, side) {
+  const found = Float64Array.from(side);
   for (const word of SPECIAL.filter((one) => elmo.ids.has(one))) found[elmo.id(word)] = -Infinity;
   return found;
 }
