@@ -71,7 +71,7 @@ class TestOpenAI:
     def test_what_it_raises(self, openai_client):
         with pytest.raises(openai.NotFoundError, match="there is no model 'gpt': served are en, other"):
             openai_client.embeddings.create(input="a", model="gpt")
-        with pytest.raises(openai.UnprocessableEntityError, match="dimensions is 7: the vectors of en have 256"):
+        with pytest.raises(openai.UnprocessableEntityError, match="dimensions is 7: the vectors of en have 384"):
             openai_client.embeddings.create(input="a", model="en", dimensions=7)
         with pytest.raises(openai.UnprocessableEntityError, match="input"):
             openai_client.embeddings.create(input=[[1, 2, 3]], model="en")

@@ -124,7 +124,7 @@ def _licence(text: str) -> dict[str, str]:
 
 def _results(name: str, perplexity: str) -> list[dict[str, Any]]:
     """The perplexity, which stands first in what is said of it, as the Hub lists results."""
-    number = re.match(r"[\d,]+(\.\d+)?", perplexity)
+    number = re.match(r"[0-9][0-9,]*(\.[0-9]+)?", perplexity)
     if number is None:
         return []
     task = {"type": "text-generation", "name": "language modelling in both directions"}

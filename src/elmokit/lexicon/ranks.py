@@ -13,7 +13,7 @@ from elmokit.lexicon.surroundings import Surroundings
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 TINY = float(np.finfo(np.float64).tiny)
-POSITIONS = 64  # predicted at a time: as many rows as the vocabulary is long
+POSITIONS = 16  # predicted at a time: three rows each, as long as the vocabulary
 
 
 class Ranks(NamedTuple):
