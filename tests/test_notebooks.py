@@ -11,6 +11,7 @@ import polars
 import pytest
 from conftest import SENTENCES, random_elmo
 from jupyter_client.manager import start_new_kernel
+from test_lexicon import Recorder
 
 import elmokit
 from elmokit.embedder import TokenVectors
@@ -19,19 +20,6 @@ from elmokit.lexicon import find_senses, make_corpus, surprisal
 from elmokit.progress.drawing import LineProgress, shown
 
 HOSTILE = "<script>alert('&')</script>"
-
-
-class Recorder:
-    """Progress that is kept."""
-
-    def __init__(self):
-        self.updates = []
-
-    def message(self, text, /):
-        raise AssertionError(text)
-
-    def update(self, stage, done, total=None, /, *, unit="", note=""):
-        self.updates.append((stage, done, total, unit))
 
 
 def parsed(html):
