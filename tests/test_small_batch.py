@@ -95,8 +95,7 @@ def test_alone_and_among_many_agree_to_rounding():
     elmo, many = elmokit.load("en"), [*SENTENCES] * 5
     among = elmo.embed(many, layers="all")
     for sentence, vectors in zip(SENTENCES, among, strict=False):
-        # 2e-6 for values up to 1; sums of 768 products that come to 2 or 3 round by as much more
-        np.testing.assert_allclose(elmo.embed([sentence], layers="all")[0], vectors, atol=2e-6, rtol=1e-6)
+        np.testing.assert_allclose(elmo.embed([sentence], layers="all")[0], vectors, **CLOSE)
 
 
 def test_reproducible_is_equal_to_the_bit(counted):

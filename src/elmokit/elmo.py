@@ -61,7 +61,7 @@ def load(
     weights unless they are named.
 
     A few sentences run by another, faster order of additions than many: a sentence's vectors alone and among many agree
-    to 5e-6 in fp32. With `reproducible=True` all run alike, and they are the same to the bit.
+    to 4e-6 in fp32. With `reproducible=True` all run alike, and they are the same to the bit.
     """
     if not str(source).strip():
         known = 'load("en"), or the path of a folder or file, or hf://owner/name'
