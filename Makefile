@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test browser check demo torture bench wheel onnxruntime clean
+.PHONY: install test browser check demo torture bench dist onnxruntime clean
 
 install: $(STAMP)
 	$(BIN)/elmokit info en
@@ -41,8 +41,12 @@ torture: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/inference.py
 
-wheel: $(STAMP)
-	$(BIN)/python -m hatchling build -t wheel
+# What is published: both files are checked as the package index would, and the wheel for what does not belong into it.
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
 
 # The files of onnxruntime-web that `elmokit export-page` puts into a page.
 ONNXRUNTIME := src/elmokit/serve/onnxruntime

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -94,15 +95,32 @@ def test_an_unknown_name():
         elmokit.load("fr")
 
 
-def test_the_wheel_has_them(tmp_path):
-    """With their cards, the recipes, the samples and the pages."""
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+def build(source, target, kind):
+    """A wheel or a source archive, as `make dist` makes them."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(target)]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, check=True, timeout=300)
-    [wheel] = tmp_path.glob("*.whl")
+    subprocess.run(command, cwd=source, env=environment, capture_output=True, check=True, timeout=300)
+    [built] = target.glob("elmokit-*")
+    return built
+
+
+def test_a_wheel_of_the_source_archive_has_them(tmp_path):
+    """With their cards, the recipes, the samples and the pages."""
+    with tarfile.open(build(REPOSITORY, tmp_path / "sdist", "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    [source] = tmp_path.glob("elmokit-*")
+    wheel = build(source, tmp_path / "wheel", "wheel")
     inside = set(zipfile.ZipFile(wheel).namelist())
     files = ("config.json", "model.safetensors", "vocab.txt", "README.md")
     assert {f"elmokit/bundled/{name}/{file}" for name in NAMES for file in files} <= inside
     assert {"elmokit/pretrain/recipes/en.toml", "elmokit/cli/samples/demo.toml", "elmokit/cli/demo.html"} <= inside
     assert "elmokit/published.toml" in inside
     assert wheel.stat().st_size < 90e6
+
+
+def test_one_version():
+    citation, changes = (
+        Path(REPOSITORY, name).read_text(encoding="utf-8") for name in ("CITATION.cff", "CHANGELOG.md")
+    )
+    assert f"\nversion: {elmokit.__version__}\n" in citation
+    assert changes.startswith(f"# Changelog\n\n## {elmokit.__version__}")
