@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import TEXTS, Count, Seed, Source, StudyOptions, read_words
 from elmokit.cli.output import print_json, shown
+from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import ShiftSettings
 from elmokit.progress.drawing import watched
 
@@ -24,11 +25,15 @@ class ShiftOptions(ShiftSettings):
 
 
 def shift(
-    *slices: Annotated[Source, Parameter(name="SLICES", help=f"Two or more, in order of time. {TEXTS}")],
+    *slices: Annotated[
+        Source, Parameter(name="SLICES", help=f"Two or more, in order of time; with --slice-by one corpus. {TEXTS}")
+    ],
     options: StudyOptions = StudyOptions(),
     settings: ShiftOptions = ShiftOptions(),
     words: list[str] | None = None,
     word_list: Path | None = None,
+    slice_by: str | None = None,
+    years: int | None = None,
     output: Annotated[Path | None, Parameter(alias="-o")] = None,
     plot: list[Path] | None = None,
     seed: Seed = 0,
@@ -39,12 +44,18 @@ def shift(
 
     Example: elmokit shift old.txt new.txt --words bank --plot bank.html
 
+    Example: elmokit shift letters/ --metadata letters.csv --slice-by date --years 10
+
     Parameters
     ----------
     words
         Compare these alone. May be repeated.
     word_list
         A file of words to compare, one per line.
+    slice_by
+        A column of the table of --metadata: documents that have the same there are a slice.
+    years
+        With --slice-by, the column begins with a year, and a slice has so many of them.
     output
         Where the table of the words shown goes: .csv, .tsv or .parquet.
     plot
@@ -54,16 +65,23 @@ def shift(
     from elmokit.lexicon.shift import find_shift, shift_rows
     from elmokit.lexicon.shift_plots import write_shift_plot
     from elmokit.lexicon.tables import check_table, write_table
+    from elmokit.text.slices import slices_by
 
     for path in plot or []:
         check_plot(path)
     if output:
         check_table(output)
     given = [*(words or ()), *(read_words(word_list) if word_list else ())]
-    elmo, corpora = options.open(*([path] for path in slices))
+    if years is not None and not slice_by:
+        raise ConfigError("--years says how many years a slice has: name the column of dates too, --slice-by date")
+    elmo, corpora = options.open(*([slices] if slice_by else ([path] for path in slices)))
+    named = (
+        slices_by(corpora[0], slice_by, years=years)
+        if slice_by
+        else dict(zip(slice_names(slices), corpora, strict=True))
+    )
     with watched(" and ".join(corpus.name for corpus in corpora)) as progress:
         reading: dict[str, Any] = {"layers": options.layers, "seed": seed, "progress": progress}
-        named = dict(zip(slice_names(slices), corpora, strict=True))
         changes = find_shift(named, elmo, words=given, settings=settings, **reading)
     if output:
         write_table(output, shift_rows(changes))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from elmokit.lexicon.tables import write_table
     from elmokit.lexicon.token_tables import align_surprisal, write_aligned
     from elmokit.text.corpus import make_corpus, open_corpus
+    from elmokit.text.slices import slices_by
 
 __all__ = [
     "CachedCorpus",
@@ -37,11 +38,12 @@ __all__ = [
 __all__ += ["find_collocations", "find_keyness", "find_lines"]
 __all__ += ["align_surprisal", "write_aligned"]
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
-__all__ += ["SubstituteVectors", "shift_rows", "write_shift_plot", "write_table"]
+__all__ += ["SubstituteVectors", "shift_rows", "slices_by", "write_shift_plot", "write_table"]
 __all__ += ["iter_surprisal", "surprisals", "survey", "type_vectors", "word_neighbors", "write_plot", "write_surprisal"]
 
 _HOMES = {
     "text.corpus": ("make_corpus", "open_corpus"),
+    "text.slices": ("slices_by",),
     "lexicon.occurrences": ("find_occurrences", "survey", "type_vectors"),
     "lexicon.cache": ("CachedCorpus",),
     "lexicon.neighbors": ("context_neighbors", "word_neighbors"),

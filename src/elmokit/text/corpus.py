@@ -65,6 +65,8 @@ class TextCorpus:
     keep_empty: bool = False
     """Whether sentences without tokens, such as blank lines where each line is a sentence, are sentences too."""
     metadata: Metadata | None = None
+    only: frozenset[str] | None = None
+    """The documents that are read, by name; all unless given."""
 
     @property
     def name(self) -> str:
@@ -74,6 +76,8 @@ class TextCorpus:
     def __iter__(self) -> Iterator[Context]:
         for file in self.files:
             for document in iter_documents([file]):
+                if self.only is not None and document.name not in self.only:
+                    continue
                 fields = self.metadata.of(document.name) if self.metadata else {}
                 for sentence in iter_sentences(document.text, split=file.lines != "sentences", language=self.language):
                     tokens = self.tokenizer(sentence)
