@@ -82,7 +82,7 @@ class TestDemo:
     def test_cosines(self, quick, capsys):
         """Of all pairs of sentences, one by one; without its neighbours a word is always the same."""
         demo(lang="en")
-        rows = re.findall(r"(?:same|another) meaning +([\d.-]+) +([\d.-]+) +([\d.-]+)", capsys.readouterr().out)
+        rows = re.findall(r"(?:same sense|different senses) +([\d.-]+) +([\d.-]+) +([\d.-]+)", capsys.readouterr().out)
         elmo = elmokit.load("en")
         expected = []
         for senses in LESSONS["en"]["words"].values():

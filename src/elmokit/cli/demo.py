@@ -1,4 +1,4 @@
-"""`elmokit demo`: what contextual vectors tell that static ones cannot, and how a model is made, in a minute."""
+"""`elmokit demo`: what contextual vectors tell that static ones cannot, and how a model is made."""
 
 import json
 import tomllib
@@ -29,6 +29,8 @@ IN_REPOSITORY = Path(__file__).parents[3] / "samples"
 BAR = 40  # characters of the longest bar
 SHOWN = 2  # sentences of a sense in the terminal; the page has all
 GUESSES = 6
+LABEL = 36  # columns
+SAME_OR_NOT = ("same sense", "different senses")
 TRAINING = {  # what is changed in the recipe `tiny`
     "model.words.dim": "32",
     "training.batch": "32",
@@ -70,7 +72,7 @@ class Uses:
 
 
 def demo(*, lang: Language = "both", page: Annotated[Path, Parameter(alias="-o")] = Path("demo.html")) -> None:
-    """See what contextual vectors tell that static ones cannot, and a model learn: in a minute, without a network.
+    """See what contextual vectors tell that static ones cannot, and a model learn: in seconds, without a network.
 
     Example: elmokit demo --lang zh
 
@@ -116,9 +118,9 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", uses: list[Uses], guesses: "l
     from elmokit.text.brackets import read_brackets
 
     print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
-    print("One word, two meanings, four sentences each: the mean cosine of its vectors in two of them, and for how")
-    print("many the nearest other one has the same meaning. Layer 0 knows the word alone, as static vectors do, and")
-    print("cannot tell; the layers above it have read the sentence.\n", flush=True)
+    print("One word in two senses, four sentences each: the mean cosine of its vectors in two sentences, and for how")
+    print("many of them the nearest neighbour shares the sense. Layer 0 knows the word alone, as static vectors do,")
+    print("and cannot tell; the layers above it have read the sentence.\n", flush=True)
     for senses in lesson["words"].values():
         uses.append(compare(senses, elmo))
         _show(uses[-1].word, cosine_table(uses[-1]))
@@ -150,11 +152,11 @@ def cosine_table(uses: Uses) -> Iterator[str]:
         for index in (uses.senses == sense).nonzero()[0][:SHOWN]:
             yield f"{sense + 1}  {uses.sentences[index].context.text}"
     heads = ["static", *(f"layer {number}" for number in range(1, len(uses.vectors)))]
-    yield " " * 20 + "".join(f"{head:>9}" for head in heads)
-    for name, cosines in zip(("the same meaning", "another meaning"), uses.cosines, strict=True):
-        yield f"{name:<20}" + "".join(f"{cosine:>9.2f}" for cosine in cosines)
+    yield " " * LABEL + "".join(f"{head:>9}" for head in heads)
+    for name, cosines in zip(SAME_OR_NOT, uses.cosines, strict=True):
+        yield f"{name:<{LABEL}}" + "".join(f"{cosine:>9.2f}" for cosine in cosines)
     counts = (f"{count} of {len(uses.senses)}" for count in uses.nearest[1:])
-    yield f"{'the nearest has it':<20}" + "".join(f"{count:>9}" for count in ("–", *counts))
+    yield f"{'nearest neighbour shares the sense':<{LABEL}}" + "".join(f"{count:>9}" for count in ("–", *counts))
 
 
 def blank(query: "BracketedWord") -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from elmokit.cli.demo import Uses, blank
+from elmokit.cli.demo import SAME_OR_NOT, Uses, blank
 from elmokit.lexicon.plots import COLORS, HEIGHT, MARGIN, WIDTH, plane, scatter_svg, svg
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")
-NAMES = ("the same meaning", "another meaning")
 SHADES = ("#333", "#bbb")
 
 
@@ -44,7 +43,7 @@ def cosine_plot(uses: Uses) -> str:
     layers, base = len(uses.vectors), HEIGHT - MARGIN
     group = (WIDTH - MARGIN) / layers
     parts = [_line(MARGIN, base, WIDTH, base)]
-    for side, (name, cosines) in enumerate(zip(NAMES, uses.cosines, strict=True)):
+    for side, (name, cosines) in enumerate(zip(SAME_OR_NOT, uses.cosines, strict=True)):
         for layer, cosine in enumerate(cosines.tolist()):
             x, top = MARGIN + group * (layer + 0.18 + 0.34 * side), base - max(0, cosine) * (base - 2 * MARGIN)
             box = f'x="{x:.1f}" y="{top:.1f}" width="{0.3 * group:.1f}" height="{base - top:.1f}"'
@@ -61,9 +60,7 @@ def cosine_plot(uses: Uses) -> str:
 def scatter_plot(uses: Uses) -> str:
     """A dot for each sentence."""
     titles = [use.context.text for use in uses.sentences]
-    return scatter_svg(
-        plane(uses.vectors[-1]), uses.senses.tolist(), titles, f"Uses of {uses.word}, coloured by meaning"
-    )
+    return scatter_svg(plane(uses.vectors[-1]), uses.senses.tolist(), titles, f"Uses of {uses.word}, coloured by sense")
 
 
 def guess_section(query: "BracketedWord", guess: "Substitutes") -> str:
