@@ -1,19 +1,15 @@
 """`elmokit embed`: text in, vectors out."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from elmokit.cli.options import MODEL, AllowNonfinite, Source, TextOptions, TokenOptions, model_for
+from elmokit.cli.shards import ShardOptions, embedded_shards
 
 if TYPE_CHECKING:
-    from elmokit.elmo import Elmo
     from elmokit.embedder import Layers
-    from elmokit.text.corpus import Context
-    from elmokit.vectors import Embedded
 
 
 def embed(
@@ -29,6 +25,7 @@ def embed(
     batch_tokens: int = 4096,
     device: str = "cpu",
     allow_nonfinite: AllowNonfinite = False,
+    parts: ShardOptions = ShardOptions(),
 ) -> None:
     """Give every token of a text its contextual vector.
 
@@ -54,6 +51,7 @@ def embed(
     from elmokit.vectors import check_output
 
     check_output(output)
+    parts.check(source, *more)
 
     from elmokit.elmo import load
     from elmokit.progress import counted, tracked
@@ -61,30 +59,25 @@ def embed(
     from elmokit.text.corpus import beginning, open_corpus
     from elmokit.text.documents import open_texts
     from elmokit.text.tokenizers import get_tokenizer
-    from elmokit.vectors import write_vectors
+    from elmokit.vectors import JoinedShards, embed_corpus, write_vectors
 
     files = open_texts([source, *more], **text.files, repeatable=False)
     computing: dict[str, Any] = {"precision": precision, "device": device, "batch_tokens": batch_tokens}
-    elmo = load(model_for(model, beginning(files)), **computing, allow_nonfinite=allow_nonfinite)
+    chosen = model_for(model, beginning(files))
+    elmo = load(chosen, **computing, reproducible=True, allow_nonfinite=allow_nonfinite)
     wanted: Layers = int(layers) if layers.isdecimal() else layers  # type: ignore[assignment]
     elmo.embed([], layers=wanted)  # says at once if there are no such layers
-    tokenizer = get_tokenizer(tokens.over(elmo.config.tokenizer))
-    corpus = open_corpus(files, tokenizer, language=text.language, keep_empty=text.meaning == "sentences")
+    tokenization = tokens.over(elmo.config.tokenizer)
+    keep_empty = text.meaning == "sentences"
+    corpus = open_corpus(files, get_tokenizer(tokenization), language=text.language, keep_empty=keep_empty)
     with watched(corpus.name) as progress:
-        sentences = tracked(corpus, progress, "embedding", unit="sentences")
-        count = write_vectors(output, _embedded(elmo, sentences, wanted))
+        shards = embedded_shards(parts, output, corpus, elmo, progress, layers=wanted, tokenizer=tokenization)
+        if parts.shard:
+            return
+        if shards:
+            count = write_vectors(output, JoinedShards(shards.paths))
+            shards.remove()
+        else:
+            sentences = tracked(corpus.numbered(), progress, "embedding", unit="sentences")
+            count = write_vectors(output, (one for _, one in embed_corpus(elmo, sentences, wanted)))
     print(f"{output}: {counted(count, 'sentence')}")
-
-
-def _embedded(elmo: "Elmo", sentences: Iterable["Context"], layers: "Layers") -> Iterator["Embedded"]:
-    from elmokit.vectors import Embedded
-
-    waiting: deque[Context] = deque()
-
-    def tokens() -> Iterator[list[str]]:
-        for sentence in sentences:
-            waiting.append(sentence)
-            yield sentence.words
-
-    for vectors in elmo.embed_stream(tokens(), layers=layers):
-        yield Embedded(waiting.popleft(), vectors)

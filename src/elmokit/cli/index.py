@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from elmokit.cli.neighbors import NeighborOptions, Query
 from elmokit.cli.options import TEXTS, Json, Source, StudyOptions, model_for
 from elmokit.cli.output import check_output, print_json
+from elmokit.cli.shards import ShardOptions, embedded_shards
 from elmokit.errors import CheckpointError
 from elmokit.progress import counted
 from elmokit.progress.drawing import watched
@@ -23,6 +24,7 @@ def build(
     *corpus: Annotated[Source, Parameter(name="CORPUS", help=TEXTS)],
     output: Annotated[Path, Parameter(alias="-o")],
     options: StudyOptions = StudyOptions(),
+    parts: ShardOptions = ShardOptions(),
 ) -> None:
     """Give every occurrence of every word in a corpus its vector, in an index to be searched.
 
@@ -39,11 +41,13 @@ def build(
     from elmokit.lexicon.index_tables import import_lancedb
     from elmokit.text.corpus import beginning
     from elmokit.text.documents import open_texts
+    from elmokit.vectors import JoinedShards
 
     import_lancedb()
+    parts.check(*corpus)
     files = open_texts(corpus, **options.files)
     name = model_for(options.model, beginning(files))
-    elmo, [text] = replace(options, model=name).open(files)
+    elmo, [text] = replace(options, model=name).open(files, reproducible=True)
     path = Path(name).expanduser().resolve()
     model = identify(elmo, str(path) if path.exists() else name)
     try:
@@ -53,7 +57,14 @@ def build(
                 "model": model,
                 "tokenizer": options.over(elmo.config.tokenizer),
             }
-            found = build_index(text, elmo, output, progress=progress, **reading)
+            divided = {"layers": options.layers, "tokenizer": reading["tokenizer"]}
+            shards = embedded_shards(parts, output, text, elmo, progress, **divided)
+            if parts.shard:
+                return
+            source = JoinedShards(shards.paths, text.metadata) if shards else text
+            found = build_index(source, elmo, output, progress=progress, **reading)
+            if shards:
+                shards.remove()
     except KeyboardInterrupt:
         print(f"{output}: what is committed is kept; the same command goes on with it", file=sys.stderr)
         raise

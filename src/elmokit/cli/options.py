@@ -135,12 +135,12 @@ class ModelOptions(TokenOptions):
     model: Annotated[str | None, Parameter(alias="-m", help=MODEL)] = None
     json: Json = False
 
-    def load(self, text: str) -> tuple["Elmo", "Tokenizer"]:
+    def load(self, text: str, **settings: Any) -> tuple["Elmo", "Tokenizer"]:
         """The model for a text, and the tokenizer that it is read with."""
         from elmokit.elmo import load
         from elmokit.text.tokenizers import get_tokenizer
 
-        elmo = load(model_for(self.model, text))
+        elmo = load(model_for(self.model, text), **settings)
         return elmo, get_tokenizer(self.over(elmo.config.tokenizer))
 
 
@@ -161,13 +161,13 @@ class StudyOptions(ModelOptions, TextOptions):
     def layers(self) -> "Layers":
         return int(self.layer) if self.layer.isdecimal() else self.layer  # type: ignore[return-value]
 
-    def open(self, *groups: "Paths") -> tuple["Elmo", list["TextCorpus"]]:
+    def open(self, *groups: "Paths", **settings: Any) -> tuple["Elmo", list["TextCorpus"]]:
         """The model for these texts, and each group of them as a corpus."""
         from elmokit.text.corpus import beginning, open_corpus
         from elmokit.text.documents import open_texts
 
         texts = [open_texts(paths, **self.files) for paths in groups]
-        elmo, tokenizer = self.load("\n".join(map(beginning, texts)))
+        elmo, tokenizer = self.load("\n".join(map(beginning, texts)), **settings)
         return elmo, [open_corpus(files, tokenizer, language=self.language, metadata=self.metadata) for files in texts]
 
     def read(self, paths: "Paths") -> "TextCorpus":

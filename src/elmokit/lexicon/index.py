@@ -28,6 +28,7 @@ from elmokit.text.brackets import BracketedWord, read_brackets
 from elmokit.text.corpus import Context
 from elmokit.text.inputs import in_chunks
 from elmokit.text.tokenizers import get_tokenizer
+from elmokit.vectors import Embedded
 
 MANIFEST = "manifest.json"
 MEANS = "words.safetensors"  # the mean vectors of the most frequent words
@@ -71,7 +72,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_index(
-    corpus: Iterable[Context],
+    corpus: Iterable[Context | Embedded],
     embedder: Embedder,
     folder: Path | str,
     *,
@@ -83,8 +84,9 @@ def build_index(
 ) -> Manifest:
     """Give every occurrence of every word a row; of a build that broke off, do what is left.
 
-    The corpus is read twice: to count and recognise it, and to embed it. The model and the corpus's tokenizer are
-    written down for those who search; they are those of an `Elmo` unless given.
+    The corpus is read twice: to count and recognise it, and to embed it, but for sentences that come with their
+    vectors. The model and the corpus's tokenizer are written down for those who search; they are those of an `Elmo`
+    unless given.
     """
     if layers == "all":
         raise ConfigError("words are compared by one layer or mix: 'all' is not one")
@@ -238,10 +240,11 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     replace_file(folder / MANIFEST, as_json(manifest))
 
 
-def _survey(corpus: Iterable[Context], progress: Progress) -> tuple[int, str, dict[str, dict[str, str]]]:
+def _survey(corpus: Iterable[Context | Embedded], progress: Progress) -> tuple[int, str, dict[str, dict[str, str]]]:
     """How many sentences a corpus has, a hash of all that the rows depend on, and the documents' metadata."""
     hashed, total, documents = blake2b(digest_size=32), 0, {}
-    for text, tokens, document, metadata in tracked(corpus, progress, "reading", unit="sentences"):
+    for one in tracked(corpus, progress, "reading", unit="sentences"):
+        text, tokens, document, metadata = _context(one)
         hashed.update(msgspec.json.encode((text, tokens, document)))
         total += 1
         if metadata:
@@ -274,17 +277,26 @@ def _check_model(folder: Path, manifest: Manifest, given: ModelId) -> None:
         raise ConfigError(f"{folder} was built by the model {built}, not by {given}: their vectors cannot be compared")
 
 
+def _context(one: Context | Embedded) -> Context:
+    return one.context if isinstance(one, Embedded) else one
+
+
 def _fill(
-    folder: Path, manifest: Manifest, corpus: Iterable[Context], embedder: Embedder, progress: Progress
+    folder: Path, manifest: Manifest, corpus: Iterable[Context | Embedded], embedder: Embedder, progress: Progress
 ) -> Manifest:
     """Embed and commit what is not committed yet."""
     tables = Tables(folder, manifest.width, create=True)
     tables.remove_from(manifest.sentences)
     tables.check(rows=manifest.rows, sentences=manifest.sentences)
     left = islice(corpus, manifest.sentences, None)
-    for chunk in in_chunks(left, CHUNK_TOKENS, length=lambda context: len(context.tokens)):
-        vectors = embedder.embed([context.words for context in chunk], layers=manifest.reading.layer)  # (T, D) each
-        tables.add(chunk, vectors, first=manifest.sentences)
+    for chunk in in_chunks(left, CHUNK_TOKENS, length=lambda one: len(_context(one).tokens)):
+        contexts, vectors = (
+            [_context(one) for one in chunk],
+            [one.vectors for one in chunk if isinstance(one, Embedded)],
+        )
+        if not vectors:
+            vectors = embedder.embed([one.words for one in contexts], layers=manifest.reading.layer)  # (T, D) each
+        tables.add(contexts, vectors, first=manifest.sentences)
         sentences, rows = manifest.sentences + len(chunk), manifest.rows + sum(map(len, vectors))
         manifest = msgspec.structs.replace(manifest, sentences=sentences, rows=rows)
         write_manifest(folder, manifest)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.config import Tokenization
+from elmokit.shards import WHOLE, Shard
 from elmokit.text.documents import Paths, TextFile, iter_documents, open_texts
 from elmokit.text.encodings import UTF8
 from elmokit.text.languages import AUTO, check_language
@@ -74,15 +75,19 @@ class TextCorpus:
         return self.files[0].name if len(self.files) == 1 else f"{len(self.files)} files"
 
     def __iter__(self) -> Iterator[Context]:
-        for file in self.files:
-            for document in iter_documents([file]):
-                if self.only is not None and document.name not in self.only:
-                    continue
-                fields = self.metadata.of(document.name) if self.metadata else {}
-                for sentence in iter_sentences(document.text, split=file.lines != "sentences", language=self.language):
-                    tokens = self.tokenizer(sentence)
-                    for first in range(0, len(tokens) or self.keep_empty, LONGEST_SENTENCE):
-                        yield Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name, fields)
+        return (context for _, context in self.numbered())
+
+    def numbered(self, shard: Shard = WHOLE) -> Iterator[tuple[int, Context]]:
+        """The sentences of a shard, or of all, each with the index of its document among all."""
+        documents = ((file, document) for file in self.files for document in iter_documents([file]))
+        for index, (file, document) in enumerate(documents):
+            if not shard.takes(index) or (self.only is not None and document.name not in self.only):
+                continue
+            fields = self.metadata.of(document.name) if self.metadata else {}
+            for sentence in iter_sentences(document.text, split=file.lines != "sentences", language=self.language):
+                tokens = self.tokenizer(sentence)
+                for first in range(0, len(tokens) or self.keep_empty, LONGEST_SENTENCE):
+                    yield index, Context(sentence, tokens[first : first + LONGEST_SENTENCE], document.name, fields)
 
 
 def open_corpus(

@@ -1,0 +1,179 @@
+"""Work in parts: the same bytes for any number of shards and in any order; what is done is not done again."""
+
+import json
+import os
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from conftest import BYTES, random_checkpoint
+
+from elmokit.checkpoints import write_checkpoint
+from elmokit.cli import main
+from elmokit.shards import Shard, read_shard
+from elmokit.vectors import read_vectors
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+FORMATS = (".h5", ".npz", ".safetensors", ".parquet")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Path:
+    """A model, and a text of many short documents in two languages."""
+    folder = tmp_path_factory.mktemp("home")
+    write_checkpoint(random_checkpoint(BYTES), folder / "model", to="allenai")
+    texts = ((SAMPLES / name).read_text(encoding="utf-8").splitlines()[:60] for name in ("en.txt", "zh.txt"))
+    documents = ["\n".join(lines[start : start + 7]) for lines in texts for start in range(0, len(lines), 7)]
+    lines = (json.dumps({"text": text}) + "\n" for text in documents)
+    (folder / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(home, monkeypatch):
+    monkeypatch.chdir(home)
+
+
+def embed(output: Path, *options: str) -> None:
+    main(["embed", "a.jsonl", "-m", "model", "-o", str(output), *options])
+
+
+@pytest.fixture(scope="module")
+def whole(home) -> dict[str, bytes]:
+    """The files of the command without shards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        for ending in FORMATS:
+            embed(home / f"whole{ending}")
+    return {ending: (home / f"whole{ending}").read_bytes() for ending in FORMATS}
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+@pytest.mark.parametrize("count", [1, 3, 40])  # 40 are more than there are documents
+def test_any_number_of_shards_makes_the_same_bytes(ending, count, tmp_path, here, whole):
+    embed(tmp_path / f"v{ending}", "--shards", str(count))
+    assert (tmp_path / f"v{ending}").read_bytes() == whole[ending]
+    assert [path.name for path in tmp_path.iterdir()] == [f"v{ending}"]
+
+
+def test_any_order_makes_the_same_bytes(tmp_path, here, whole, capsys):
+    for number, order in enumerate(permutations((1, 2, 3))):
+        output = tmp_path / f"{number}.npz"
+        for shard in order:
+            embed(output, "--shard", f"{shard}/3")
+            assert not output.exists()
+        assert len(list((tmp_path / f"{number}.npz.shards").iterdir())) == 3
+        embed(output, "--shards", "3")
+        assert output.read_bytes() == whole[".npz"]
+    assert "shard 3/3 is done" in capsys.readouterr().out
+
+
+def test_batches_do_not_matter(tmp_path, here, whole):
+    embed(tmp_path / "v.npz", "--shards", "2", "--batch-tokens", "50")
+    assert (tmp_path / "v.npz").read_bytes() == whole[".npz"]
+
+
+def test_all_layers(tmp_path, here):
+    embed(tmp_path / "one.npz", "--layers", "all")
+    embed(tmp_path / "two.npz", "--layers", "all", "--shards", "2")
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+    assert next(read_vectors(tmp_path / "two.npz")).ndim == 3
+
+
+def test_blank_lines_that_are_sentences(tmp_path, here):
+    text = tmp_path / "a.txt"
+    text.write_text("\n\nOne line.\n\n" * 8000, encoding="utf-8")
+    for name, options in {"one": (), "two": ("--shards", "2")}.items():
+        main(["embed", str(text), "-m", "model", "-o", str(tmp_path / f"{name}.npz"), "--lines", "sentences", *options])
+    assert text.stat().st_size > 100_000  # two documents
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+
+
+def test_a_finished_shard_is_skipped(tmp_path, here, whole, capsys):
+    embed(tmp_path / "v.npz", "--shard", "2/3")
+    [path] = (tmp_path / "v.npz.shards").iterdir()
+    os.utime(path, (0, 0))
+    embed(tmp_path / "v.npz", "--shard", "2/3")
+    assert "shard 2/3 was done already" in capsys.readouterr().out
+    embed(tmp_path / "v.npz", "--shard", "1/3")
+    assert path.stat().st_mtime == 0
+    embed(tmp_path / "v.npz", "--shards", "3")
+    assert "shard 2/3" not in capsys.readouterr().err
+    assert (tmp_path / "v.npz").read_bytes() == whole[".npz"]
+
+
+@pytest.mark.parametrize("change", [["--layers", "top"], ["--tokenizer", "characters"], ["--precision", "int8"]])
+def test_shards_of_another_kind_are_not_mixed_in(change, tmp_path, here, whole):
+    embed(tmp_path / "v.npz", "--shard", "1/2", *change)
+    embed(tmp_path / "v.npz", "--shards", "2")
+    assert (tmp_path / "v.npz").read_bytes() == whole[".npz"]
+    assert not (tmp_path / "v.npz.shards").exists()
+
+
+def test_shards_of_another_text_are_not_mixed_in(tmp_path, home, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (home / "a.jsonl").read_text(encoding="utf-8")
+    for name, content in {"then": text.replace("the", "The"), "now": text}.items():
+        Path("a.jsonl").write_text(content, encoding="utf-8")
+        main(
+            ["embed", "a.jsonl", "-m", str(home / "model"), "-o", "v.npz", *{"then": ["--shard", "1/2"]}.get(name, [])]
+        )
+    one = Path("v.npz").read_bytes()
+    main(["embed", "a.jsonl", "-m", str(home / "model"), "-o", "v.npz", "--shards", "2"])
+    assert Path("v.npz").read_bytes() == one
+
+
+def test_a_damaged_shard_is_named(tmp_path, here, capsys):
+    embed(tmp_path / "v.npz", "--shard", "1/2")
+    [path] = (tmp_path / "v.npz.shards").iterdir()
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(SystemExit):
+        embed(tmp_path / "v.npz", "--shards", "2")
+    assert f"{path}: cannot be read as a shard of vectors" in capsys.readouterr().err
+    assert not (tmp_path / "v.npz").exists()
+    assert path.exists()
+
+
+def test_what_is_not_ours_stays(tmp_path, here):
+    embed(tmp_path / "v.npz", "--shard", "1/2")
+    (tmp_path / "v.npz.shards" / "notes.txt").write_text("mine")
+    embed(tmp_path / "v.npz", "--shards", "2")
+    assert (tmp_path / "v.npz.shards" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("wrong", ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", ""])
+def test_a_wrong_shard(wrong, tmp_path, here, capsys):
+    with pytest.raises(SystemExit):
+        embed(tmp_path / "v.npz", f"--shard={wrong}")
+    assert "write it as k/n, from 1/n to n/n, such as 2/4" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_standard_input_is_no_text_to_divide(tmp_path, here, capsys):
+    with pytest.raises(SystemExit):
+        main(["embed", "-", "-m", "model", "-o", str(tmp_path / "v.npz"), "--shards", "2"])
+    assert "standard input cannot be divided into shards: save it as a file" in capsys.readouterr().err
+
+
+def test_every_document_is_dealt_once():
+    for total in range(1, 9):
+        shards = [Shard(number, total) for number in range(1, total + 1)]
+        assert all(sum(shard.takes(index) for shard in shards) == 1 for index in range(50))
+    assert str(read_shard("2/4")) == "2/4"
+
+
+def test_an_index_of_shards_is_that_of_the_whole(tmp_path, here):
+    pytest.importorskip("lancedb", reason="needs the extra 'search'")
+    from test_index import assert_same_rows
+
+    (tmp_path / "dates.csv").write_text("document,date\na.jsonl:2,1999\n")
+    build = ["index", "build", "a.jsonl", "-m", "model", "--metadata", str(tmp_path / "dates.csv"), "-o"]
+    main([*build, str(tmp_path / "one")])
+    main([*build, str(tmp_path / "two"), "--shard", "2/3"])
+    assert not (tmp_path / "two").exists()
+    main([*build, str(tmp_path / "two"), "--shards", "3"])
+    assert_same_rows(tmp_path / "one", tmp_path / "two")
+    for name in ("words.safetensors", "documents.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert json.loads((tmp_path / "two" / "documents.json").read_text())["a.jsonl:2"] == {"date": "1999"}
+    assert not (tmp_path / "two.shards").exists()
