@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test browser check demo torture bench dist onnxruntime clean
+.PHONY: install test browser check docs demo torture bench dist onnxruntime clean
 
 install: $(STAMP)
 	$(BIN)/elmokit info en
@@ -12,7 +12,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet -c constraints.txt --editable ".[chinese,languages,parquet,static,search,hub,onnx,plots,tensorboard,serve,pandas,sklearn,spacy,sentence-transformers]" --group dev
+	$(BIN)/pip install --quiet -c constraints.txt --editable ".[chinese,languages,parquet,static,search,hub,onnx,plots,tensorboard,serve,pandas,sklearn,spacy,sentence-transformers]" --group dev --group docs
 	touch $(STAMP)
 
 test: $(STAMP) browser
@@ -29,6 +29,10 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, in build/site: it opens from the disk. Any warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m zensical build --strict --clean
 
 demo: $(STAMP)
 	$(BIN)/elmokit demo
@@ -57,4 +61,4 @@ onnxruntime:
 	rm $(ONNXRUNTIME)/onnxruntime-web-*.tgz
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist build .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -13,7 +13,7 @@ from specimens import FIXTURES
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md")])  # the course: test_course.py
 PAGES_WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 EACH_BY_ITSELF = "import sys\nfor code in sys.argv[1:]: exec(code, {'__name__': '__main__'})"  # torch is imported once
 PUBLISHED = "elmo_2x4096_512_2048cnn_2xhighway"
@@ -49,9 +49,3 @@ def test_blocks_run_in_order(page, workshop):
         for command in commands:
             done = subprocess.run(command, cwd=workshop, capture_output=True, text=True, check=False)
             assert done.returncode == 0, "\n".join([path_in_repository(page), *command[2:], done.stderr])
-
-
-@pytest.mark.parametrize("page", PAGES, ids=path_in_repository)
-def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
-        assert "://" in target or (page.parent / target).exists(), target

@@ -1,0 +1,69 @@
+"""What pages have beyond Markdown: code by its name, `--8<-- "src/…/mix.py::ScalarMix"`, and formulas as MathML."""
+
+import ast
+import html
+import re
+from pathlib import Path
+
+from latex2mathml.converter import convert
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.postprocessors import Postprocessor
+from markdown.preprocessors import Preprocessor
+
+ROOT = Path(__file__).parents[1]
+INCLUDE = re.compile(r'^--8<-- "(?P<path>[\w/]+\.py)::(?P<name>[\w.]+)"$', re.MULTILINE)
+FORMULA = re.compile(r'<(?:span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</(?:span|div)>', re.DOTALL)
+
+
+def source(path: str, name: str) -> str:
+    """The text of a function, class or method of a file of this repository."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    node: ast.AST = ast.parse(text)
+    for part in name.split("."):
+        found = [child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part]
+        if not found:
+            raise LookupError(f"{path}: there is no {name}")
+        node = found[0]
+    lines = text.splitlines()[node.lineno - 1 : node.end_lineno]  # type: ignore[attr-defined]
+    return "\n".join(line[node.col_offset :] for line in lines)  # type: ignore[attr-defined]
+
+
+def with_sources(text: str) -> str:
+    """The page, with the code in the place of its names."""
+    return INCLUDE.sub(lambda found: source(found["path"], found["name"]), text)
+
+
+class Sources(Preprocessor):
+    """Code by its name, before blocks of code are read."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The lines, with the code in them."""
+        return with_sources("\n".join(lines)).splitlines()
+
+
+class Formulas(Postprocessor):
+    """Formulas as MathML, which browsers draw by themselves."""
+
+    def run(self, text: str) -> str:
+        """The page, with MathML where arithmatex left TeX."""
+        return FORMULA.sub(mathml, text)
+
+
+def mathml(found: re.Match[str]) -> str:
+    """One formula, between brackets `\\(…\\)` in a line or `\\[…\\]` on lines of its own."""
+    return convert(html.unescape(found[2]).strip(), display="inline" if found[1] == "(" else "block")
+
+
+class SiteMarkdown(Extension):
+    """Both of them."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
+        """Sources go before snippets and fences, formulas after everything."""
+        md.preprocessors.register(Sources(md), "sources", 40)
+        md.postprocessors.register(Formulas(md), "formulas", -10)
+
+
+def makeExtension(**settings: object) -> Extension:  # noqa: N802
+    """What Python-Markdown calls."""
+    return SiteMarkdown(**settings)

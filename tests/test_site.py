@@ -1,0 +1,70 @@
+"""The site is built without a warning, opens from a disk in both languages, and is searched without a server."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+SLOW = 60_000  # milliseconds, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def site():
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / "build" / "site"
+
+
+def test_every_page_is_in_the_navigation(site):
+    nav = re.search(r"^nav:\n(.*)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    named = set(re.findall(r": (\S+\.md)$", nav[1], re.MULTILINE))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
+    assert pages <= named
+    assert all((site / page).with_suffix(".html").exists() for page in pages)
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    for page in site.glob("**/*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(r'<(?:script|img|iframe)[^>]+src="https?:', text), page
+        assert not re.findall(r'<link[^>]+rel="(?:stylesheet|preload|preconnect)"[^>]+href="https?:', text), page
+
+
+def test_docstrings_and_code_and_formulas_are_in_it(site):
+    reference = (site / "reference.html").read_text(encoding="utf-8")
+    assert "Load a model by name" in reference
+    assert 'id="elmokit.Elmo.embed"' in reference
+
+
+@pytest.fixture(scope="module")
+def browser(site):
+    if not CHROMIUM:
+        pytest.skip("needs Chromium")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=SLOW)
+        yield browser
+        browser.close()
+
+
+@pytest.mark.parametrize(
+    ("start", "language", "query", "found"),
+    [
+        ("index.html", "en", "bilm-tf checkpoints", "formats.html?h="),
+        ("zh/index.html", "zh", "词向量", "zh/index.html?h="),
+    ],
+)
+def test_search_works_from_a_disk(site, browser, start, language, query, found):
+    page = browser.new_page()
+    page.goto((site / start).as_uri())
+    assert page.evaluate("document.documentElement.lang") == language
+    page.keyboard.press("Control+k")
+    page.keyboard.type(query)
+    page.wait_for_selector(f'a[href*="{found}?h="]', timeout=SLOW)
+    page.close()
