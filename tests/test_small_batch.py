@@ -55,6 +55,19 @@ def test_any_size(size, lengths):
     torch.testing.assert_close(found[0], expected[0], **CLOSE)
 
 
+@pytest.mark.parametrize("size", [(512, 128), (131, 61), (100, 28)])
+def test_one_and_a_few_are_equal_to_the_bit(size):
+    """Sums of two rows at once and of one by itself are added in the same order."""
+    hidden, projection = size
+    config, lengths = replace(BYTES, hidden=hidden, projection=projection), [7] * 5
+    layer, packing = random_elmo(config).bilm.stacks[0][0], pack(lengths)
+    x = torch.randn(sum(lengths), projection, generator=torch.Generator().manual_seed(3))
+    run = SmallBatchLstm(layer, "fp32")
+    together = run(x, packing.batch_sizes, None, torch.zeros(5, hidden))
+    alone = run(x[::5].contiguous(), [1] * 7, None, torch.zeros(1, hidden))
+    torch.testing.assert_close(together[::5], alone, rtol=0, atol=0)
+
+
 def test_int8_is_close():
     found, expected = run(replace(BYTES, hidden=512, projection=128), precision="int8")
     cosine = torch.nn.functional.cosine_similarity(found[0], expected[0], dim=1)

@@ -134,7 +134,7 @@ class ElmoComponent:
     assigns=["doc.tensor", "token._.elmo_layers"],
     default_config={"model": None, "layers": "average", "precision": "fp32"},
 )
-def make_elmo(nlp: Language, name: str, model: str | None, layers: str | int, precision: str) -> ElmoComponent:
+def make_elmo(nlp: Language, name: str, model: str | None, layers: int | str, precision: str) -> ElmoComponent:
     """The component; without a model's name or path it takes the bundled model of the pipeline's language."""
     if layers == "all":
         raise ConfigError(f"{name}: a token has one vector in doc.tensor: token._.elmo_layers has those of all layers")

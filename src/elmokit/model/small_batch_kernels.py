@@ -55,9 +55,9 @@ def products(out: Any, x: Any, start: int, rows: int, weight: Any, turned: bool)
         for row in range(rows):
             for j in range(weight.shape[2]):
                 out[row, block, j] = ZERO
-        for quarter in range(rows // 4):
-            add_four(out, 4 * quarter, x, start + 4 * quarter, weight, block)
-        for row in range(rows - rows % 4, rows):
+        for half in range(rows // 2):
+            add_two(out, 2 * half, x, start + 2 * half, weight, block)
+        for row in range(rows - rows % 2, rows):
             add_one(out, row, x, start + row, weight, block)
 
 
@@ -86,24 +86,25 @@ def add_one(out: Any, row: int, x: Any, a: int, weight: Any, block: int) -> None
 
 
 @njit
-def add_four(out: Any, row: int, x: Any, a: int, weight: Any, block: int) -> None:
-    """Add four rows' products with a block: four rows of W, each of them loaded once for all four."""
+def add_two(out: Any, row: int, x: Any, a: int, weight: Any, block: int) -> None:
+    """Add two rows' products with a block, in the order of `add_one`: eight rows of W, each loaded once for both."""
     _, inner, columns = weight.shape
-    for fourth in range(inner // 4):
-        k = 4 * fourth
+    b = a + 1
+    for eighth in range(inner // 8):
+        k = 8 * eighth
         a0, a1, a2, a3 = x[a, k], x[a, k + 1], x[a, k + 2], x[a, k + 3]
-        b0, b1, b2, b3 = x[a + 1, k], x[a + 1, k + 1], x[a + 1, k + 2], x[a + 1, k + 3]
-        c0, c1, c2, c3 = x[a + 2, k], x[a + 2, k + 1], x[a + 2, k + 2], x[a + 2, k + 3]
-        d0, d1, d2, d3 = x[a + 3, k], x[a + 3, k + 1], x[a + 3, k + 2], x[a + 3, k + 3]
+        a4, a5, a6, a7 = x[a, k + 4], x[a, k + 5], x[a, k + 6], x[a, k + 7]
+        b0, b1, b2, b3 = x[b, k], x[b, k + 1], x[b, k + 2], x[b, k + 3]
+        b4, b5, b6, b7 = x[b, k + 4], x[b, k + 5], x[b, k + 6], x[b, k + 7]
         for j in range(columns):
             w0, w1 = np.float32(weight[block, k, j]), np.float32(weight[block, k + 1, j])
             w2, w3 = np.float32(weight[block, k + 2, j]), np.float32(weight[block, k + 3, j])
-            out[row, block, j] += a0 * w0 + a1 * w1 + a2 * w2 + a3 * w3
-            out[row + 1, block, j] += b0 * w0 + b1 * w1 + b2 * w2 + b3 * w3
-            out[row + 2, block, j] += c0 * w0 + c1 * w1 + c2 * w2 + c3 * w3
-            out[row + 3, block, j] += d0 * w0 + d1 * w1 + d2 * w2 + d3 * w3
-    for k in range(inner - inner % 4, inner):
-        for number in range(4):
+            w4, w5 = np.float32(weight[block, k + 4, j]), np.float32(weight[block, k + 5, j])
+            w6, w7 = np.float32(weight[block, k + 6, j]), np.float32(weight[block, k + 7, j])
+            out[row, block, j] += a0 * w0 + a1 * w1 + a2 * w2 + a3 * w3 + a4 * w4 + a5 * w5 + a6 * w6 + a7 * w7
+            out[row + 1, block, j] += b0 * w0 + b1 * w1 + b2 * w2 + b3 * w3 + b4 * w4 + b5 * w5 + b6 * w6 + b7 * w7
+    for k in range(inner - inner % 8, inner):
+        for number in range(2):
             for j in range(columns):
                 out[row + number, block, j] += x[a + number, k] * np.float32(weight[block, k, j])
 
