@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from elmokit.cli.options import MODEL, AllowNonfinite, Source, TextOptions, TokenOptions, model_for
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.elmo import Elmo
@@ -73,7 +74,7 @@ def embed(
     with watched(corpus.name) as progress:
         sentences = tracked(corpus, progress, "embedding", unit="sentences")
         count = write_vectors(output, _embedded(elmo, sentences, wanted))
-    print(f"{output}: {counted(count, 'sentence')}")
+    print(translate(f"{output}: {counted(count, 'sentence')}"))
 
 
 def _embedded(elmo: "Elmo", sentences: Iterable["Context"], layers: "Layers") -> Iterator["Embedded"]:

@@ -14,6 +14,7 @@ from elmokit.cli.output import check_output, print_json
 from elmokit.errors import CheckpointError
 from elmokit.progress import counted
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 index = App(name="index", help="Search a large corpus by meaning: build an index of all its words once, then ask it.")
 
@@ -55,12 +56,12 @@ def build(
             }
             found = build_index(text, elmo, output, progress=progress, **reading)
     except KeyboardInterrupt:
-        print(f"{output}: what is committed is kept; the same command goes on with it", file=sys.stderr)
+        print(translate(f"{output}: what is committed is kept; the same command goes on with it"), file=sys.stderr)
         raise
     if options.json:
         print_json({"occurrences": found.rows, "sentences": found.sentences}, indent=None)
     else:
-        print(f"{output}: {counted(found.rows, 'occurrence')} in {counted(found.sentences, 'sentence')}")
+        print(translate(f"{output}: {counted(found.rows, 'occurrence')} in {counted(found.sentences, 'sentence')}"))
 
 
 @index.command
