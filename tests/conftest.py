@@ -18,6 +18,7 @@ from elmokit.files import cache_folder
 from elmokit.model.bilm import BiLM
 from elmokit.text.vocabulary import Vocabulary
 
+os.environ["LANGUAGE"] = "en"  # wherever the tests run, and for the commands that they start
 torch.set_num_threads(1)  # the models here are so small that handing work to a second thread is the larger part of it
 
 HERE = Path(__file__).parent

@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -24,6 +25,10 @@ from elmokit.cli.shift import shift
 from elmokit.cli.static import static
 from elmokit.cli.task import task
 from elmokit.errors import ElmoError
+from elmokit.translation import in_chinese, translate
+
+if TYPE_CHECKING:
+    from cyclopts.help.protocols import HelpFormatter
 
 app = App(
     name="elmokit",
@@ -48,22 +53,25 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line to where errors go at this moment."""
-        print(record.getMessage(), file=sys.stderr, flush=True)
+        text = record.getMessage()
+        server = record.name.startswith("elmokit.serve")  # whose log is for machines too
+        print(text if server else translate(text), file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command: exit code 2 and one sentence for a mistake, 130 after Ctrl-C."""
     if isinstance(sys.stdout, TextIOWrapper):  # what a terminal lacks is shown by its number
         sys.stdout.reconfigure(errors="backslashreplace")
+    app.help_formatter = _help()
     logger, lines = logging.getLogger("elmokit"), _Lines()
     logger.setLevel(logging.INFO)
     logger.addHandler(lines)
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ElmoError, CycloptsError) as error:
-        _leave(f"elmokit: {error}", 2)
+        _leave(str(error), 2)
     except KeyboardInterrupt:
-        _leave("elmokit: interrupted; nothing half-written is left", 130)
+        _leave("interrupted; nothing half-written is left", 130)
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         sys.stderr.close()
         sys.exit(141)
@@ -71,6 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         logger.removeHandler(lines)
 
 
+def _help() -> "HelpFormatter | None":
+    """What shows help: cyclopts' own, unless it is to be translated."""
+    if not in_chinese():
+        return None
+    from elmokit.cli.help import TranslatedHelp
+
+    return TranslatedHelp()
+
+
 def _leave(message: str, code: int) -> None:
-    print(message, file=sys.stderr)
+    print(f"elmokit: {translate(message)}", file=sys.stderr)
     sys.exit(code)

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter, validators
 
+from elmokit.translation import translate
+
 AT_LEAST_ONE = validators.Number(gte=1)
 
 
@@ -51,14 +53,15 @@ def bench(
     workload = make_workload(text, sentences)
     tokens = sum(map(len, workload[0]))
     if not latency:
-        print(f"{sentences} sentences, {tokens:,} tokens, {threads} threads, best of {rounds}\n\n{HEADER}")
+        print(translate(f"{sentences} sentences, {tokens:,} tokens, {threads} threads, best of {rounds}"))
+        print(f"\n{HEADER}")
     with TemporaryDirectory() as folder, watched("bench") as progress:
         for name in [str(model)] if model else sizes or ["small"]:
             path = model or Path(folder, name)
             if not model:
                 write_random_model(name, path)
             if latency:
-                print(f"{name}, words that are known\n\n{calls.HEADER}")
+                print(translate(f"{name}, words that are known"), f"\n\n{calls.HEADER}", sep="")
                 words = [word for sentence in workload[0] for word in sentence]
                 for found in calls.measure_latency(str(path), precisions or ["fp32", "int8"], words, progress=progress):
                     print(found.row(), flush=True)

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from elmokit.cli.options import TEXTS, Count, Json, Seed, Source, StudyOptions, TextOptions, TokenOptions
 from elmokit.cli.output import check_output, print_json, write_rows
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.lexicon.concordance import Line
@@ -123,7 +124,7 @@ def _aligned(line: "Line", width: int) -> str:
 
     side = max(1, (width - cell_len(line.word) - 4) // 2)
     left, right = _cut(line.left.rstrip()[::-1], side)[::-1], _cut(line.right.lstrip(), side)
-    numbers = [f"sense {sense}" for sense in (line.sense, line.static_sense) if sense is not None]
+    numbers = [translate(f"sense {sense}") for sense in (line.sense, line.static_sense) if sense is not None]
     numbers += [f"{cosine:.3f}" for cosine in (line.similarity, line.static_similarity) if cosine is not None]
     more = "  ".join([*numbers, *line.metadata.values()])
     return (
@@ -184,7 +185,7 @@ def collocations(
     if options.json:
         print_json({"collocations": found})
         return
-    print("    log-l.    PMI   near  expected  corpus  word")
+    print(translate("    log-l.    PMI   near  expected  corpus  word"))
     for other, count, whole, expected, score, pmi in found:
         print(f"{score:10,.1f}  {pmi:5.2f}  {count:5,}  {expected:8,.1f}  {whole:6,}  {other}")
 
@@ -224,6 +225,6 @@ def keyness(
     if options.json:
         print_json({"keywords": found})
         return
-    print("    log-l.  log ratio  per million  reference  word")
+    print(translate("    log-l.  log ratio  per million  reference  word"))
     for other, _, _, share, reference_share, score, ratio, _ in found:
         print(f"{score:10,.1f}  {ratio:9.2f}  {share:11,.1f}  {reference_share:9,.1f}  {other}")

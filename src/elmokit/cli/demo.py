@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from elmokit.errors import DataError
+from elmokit.translation import in_chinese, translate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +30,18 @@ IN_REPOSITORY = Path(__file__).parents[3] / "samples"
 BAR = 40  # characters of the longest bar
 SHOWN = 2  # sentences of a sense in the terminal; the page has all
 GUESSES = 6
-LABEL = 36  # columns
 SAME_OR_NOT = ("same sense", "different senses")
+NEAREST = "nearest neighbour shares the sense"
+ABOUT_SENSES = """\
+One word in two senses, four sentences each: the mean cosine of its vectors in two sentences, and for how many of them
+the nearest neighbour shares the sense. Layer 0 knows the word alone, as static vectors do, and cannot tell; the layers
+above it have read the sentence."""
+ABOUT_GUESSES = "Guess: what could stand in the gap? The model sees the words before and after it."
+ABOUT_LEARNING = """\
+A new and tiny one reads a short text again and again, and guesses every word twice: from the words before it, and from
+those after it."""
+ABOUT_PERPLEXITY = "Perplexity: among how many words it wavers, on lines kept from it. Less is better."
+YOUR_TEXT = "The same with a text of yours: elmokit pretrain TEXT -o my-model --recipe novel"
 TRAINING = {  # what is changed in the recipe `tiny`
     "model.words.dim": "32",
     "training.batch": "32",
@@ -90,13 +101,14 @@ def demo(*, lang: Language = "both", page: Annotated[Path, Parameter(alias="-o")
     uses: list[Uses] = []
     guesses: list[Guess] = []
     with replacing(page) as partial:
-        for name, lesson in read_lessons().items():
-            if lang in (name, "both"):
-                teach(lesson, load(name), uses, guesses)
-        points = learn(find_sample("zh.txt" if lang == "zh" else "en.txt"))
+        own = "zh" if in_chinese() else "en"
+        names = (own, *({"en", "zh"} - {own})) if lang == "both" else (lang,)
+        for name in names:
+            teach(read_lessons()[name], load(name), uses, guesses)
+        points = learn(find_sample(f"{names[0]}.txt"))
         with writing(page):
             partial.write_text(draw(uses, guesses, points), encoding="utf-8")
-    print(f"{page}: all this with plots; open it in a browser")
+    print(translate(f"{page}: all this with plots; open it in a browser"))
 
 
 def read_lessons() -> dict[str, Any]:
@@ -117,14 +129,12 @@ def teach(lesson: Mapping[str, Any], elmo: "Elmo", uses: list[Uses], guesses: "l
     from elmokit.lexicon.substitution import substitutes
     from elmokit.text.brackets import read_brackets
 
-    print(f"{lesson['title']}\n{'=' * len(lesson['title'])}\n")
-    print("One word in two senses, four sentences each: the mean cosine of its vectors in two sentences, and for how")
-    print("many of them the nearest neighbour shares the sense. Layer 0 knows the word alone, as static vectors do,")
-    print("and cannot tell; the layers above it have read the sentence.\n", flush=True)
+    _head(lesson["title"])
+    print(translate(ABOUT_SENSES), end="\n\n", flush=True)
     for senses in lesson["words"].values():
         uses.append(compare(senses, elmo))
         _show(uses[-1].word, cosine_table(uses[-1]))
-    print("Guess: what could stand in the gap? The model sees the words before and after it.\n")
+    print(translate(ABOUT_GUESSES), end="\n\n")
     for sentence in lesson["guesses"]:
         query = read_brackets(sentence, elmo.tokenizer)
         guesses.append((query, substitutes(elmo, query, k=GUESSES, view="fits")))
@@ -152,11 +162,21 @@ def cosine_table(uses: Uses) -> Iterator[str]:
         for index in (uses.senses == sense).nonzero()[0][:SHOWN]:
             yield f"{sense + 1}  {uses.sentences[index].context.text}"
     heads = ["static", *(f"layer {number}" for number in range(1, len(uses.vectors)))]
-    yield " " * LABEL + "".join(f"{head:>9}" for head in heads)
+    of = translate("{count} of {total}")
+    counts = (of.format(count=count, total=len(uses.senses)) for count in uses.nearest[1:])
+    yield _row("", heads)
     for name, cosines in zip(SAME_OR_NOT, uses.cosines, strict=True):
-        yield f"{name:<{LABEL}}" + "".join(f"{cosine:>9.2f}" for cosine in cosines)
-    counts = (f"{count} of {len(uses.senses)}" for count in uses.nearest[1:])
-    yield f"{'nearest neighbour shares the sense':<{LABEL}}" + "".join(f"{count:>9}" for count in ("–", *counts))
+        yield _row(name, (f"{cosine:.2f}" for cosine in cosines))
+    yield _row(NEAREST, ("–", *counts))
+
+
+def _row(name: str, cells: Iterable[str]) -> str:
+    """A name and what stands beside it, in columns of the same width whatever the script."""
+    from rich.cells import cell_len
+
+    width = 2 + max(cell_len(translate(label)) for label in (*SAME_OR_NOT, NEAREST))
+    first, *others = (translate(text) for text in (name, *cells))
+    return first + " " * (width - cell_len(first)) + "".join(" " * (9 - cell_len(cell)) + cell for cell in others)
 
 
 def blank(query: "BracketedWord") -> str:
@@ -171,9 +191,8 @@ def learn(sample: Path) -> dict[int, float]:
     from elmokit.pretrain.run import pretrain
     from elmokit.progress.drawing import watched
 
-    print("A model of your own\n===================\n")
-    print("A new and tiny one reads a short text again and again, and guesses every word twice: from the words before")
-    print("it, and from those after it.", flush=True)
+    _head("A model of your own")
+    print(translate(ABOUT_LEARNING), flush=True)
     values = read_recipe("tiny")
     chinese = {"model.characters.alphabet": "unicode", "model.tokenizer": "jieba"} if sample.stem == "zh" else {}
     for name, value in (TRAINING | chinese).items():
@@ -186,8 +205,8 @@ def learn(sample: Path) -> dict[int, float]:
         lines = map(json.loads, (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
         points = recorder.points | {line["step"]: line["perplexity"]["average"] for line in lines}
     print()
-    _show("Perplexity: among how many words it wavers, on lines kept from it. Less is better.", curve(points))
-    print("The same with a text of yours: elmokit pretrain TEXT -o my-model --recipe novel\n")
+    _show(translate(ABOUT_PERPLEXITY), curve(points))
+    print(translate(YOUR_TEXT), end="\n\n")
     return points
 
 
@@ -217,7 +236,15 @@ def curve(points: Mapping[int, float]) -> Iterator[str]:
     largest = max(points.values())
     for step, perplexity in points.items():
         bar = "█" * max(1, round(BAR * perplexity / largest))
-        yield f"after {step:>5,} steps  {perplexity:>7,.1f}  {bar}"
+        yield translate("after {step} steps  {perplexity}  {bar}").format(
+            step=f"{step:>5,}", perplexity=f"{perplexity:>7,.1f}", bar=bar
+        )
+
+
+def _head(title: str) -> None:
+    from rich.cells import cell_len
+
+    print(translate(title), "=" * cell_len(translate(title)), "", sep="\n")
 
 
 def _show(heading: str, lines: Iterable[str]) -> None:

@@ -1,5 +1,6 @@
 """The demo's page: one file that needs nothing from elsewhere, its plots in SVG."""
 
+import re
 from collections.abc import Iterable, Mapping
 from html import escape
 from math import log10
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from elmokit.cli.demo import SAME_OR_NOT, Uses, blank
 from elmokit.lexicon.plots import COLORS, HEIGHT, MARGIN, WIDTH, plane, scatter_svg, svg
+from elmokit.translation import in_chinese, translate
 
 if TYPE_CHECKING:
     from elmokit.cli.demo import Guess
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
     from elmokit.text.brackets import BracketedWord
 
 PAGE = Path(__file__).with_name("demo.html")
+TEXT = re.compile(r"(<(title|h1|h2|p)>)(.*?)(?=</\2>)", re.DOTALL)
 SHADES = ("#333", "#bbb")
 
 
 def draw(uses: Iterable[Uses], guesses: "Iterable[Guess]", points: Mapping[int, float]) -> str:
     """The whole page; `points` are held-out perplexities by step."""
-    return Template(PAGE.read_text(encoding="utf-8")).substitute(
+    page = PAGE.read_text(encoding="utf-8").replace('lang="en"', 'lang="zh"' if in_chinese() else 'lang="en"')
+    return Template(TEXT.sub(lambda found: f"{found[1]}{translate(found[3])}", page)).substitute(
         words="\n".join(map(word_section, uses)),
         guesses="\n".join(guess_section(*guess) for guess in guesses),
         curve=_figure(curve_plot(points), "steps of training, perplexity on a logarithmic scale"),
@@ -51,16 +55,17 @@ def cosine_plot(uses: Uses) -> str:
             parts.append(_text(x + 0.15 * group, top - 5, f"{cosine:.2f}"))
         x = MARGIN + 10 + 150 * side
         parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{SHADES[side]}"/>')
-        parts.append(_text(x + 18, 14, name, anchor="start"))
+        parts.append(_text(x + 18, 14, translate(name), anchor="start"))
     names = ("static, layer 0", *(f"layer {layer}" for layer in range(1, layers)))
-    parts.extend(_text(MARGIN + group * (layer + 0.5), base + 18, name) for layer, name in enumerate(names))
-    return svg(parts, f"Cosines of {uses.word} by layer")
+    parts.extend(_text(MARGIN + group * (layer + 0.5), base + 18, translate(name)) for layer, name in enumerate(names))
+    return svg(parts, translate(f"Cosines of {uses.word} by layer"))
 
 
 def scatter_plot(uses: Uses) -> str:
     """A dot for each sentence."""
     titles = [use.context.text for use in uses.sentences]
-    return scatter_svg(plane(uses.vectors[-1]), uses.senses.tolist(), titles, f"Uses of {uses.word}, coloured by sense")
+    name = translate(f"Uses of {uses.word}, coloured by sense")
+    return scatter_svg(plane(uses.vectors[-1]), uses.senses.tolist(), titles, name)
 
 
 def guess_section(query: "BracketedWord", guess: "Substitutes") -> str:
@@ -92,11 +97,11 @@ def curve_plot(points: Mapping[int, float]) -> str:
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{COLORS[0]}"/>')
         parts.append(_text(x + 6, y - 8, f"{perplexity:,.0f}", anchor="start"))
         parts.append(_text(x, base + 24, f"{step:,}"))
-    return svg(parts, "Perplexity falls")
+    return svg(parts, translate("Perplexity falls"))
 
 
 def _figure(drawing: str, caption: str) -> str:
-    return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
+    return f"<figure>{drawing}<figcaption>{translate(caption)}</figcaption></figure>"
 
 
 def _line(left: float, top: float, right: float, bottom: float) -> str:

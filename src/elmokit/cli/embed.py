@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from elmokit.cli.options import MODEL, AllowNonfinite, Source, TextOptions, TokenOptions, model_for
 from elmokit.cli.shards import ShardOptions, embedded_shards
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.embedder import Layers
@@ -80,4 +81,4 @@ def embed(
         else:
             sentences = tracked(corpus.numbered(), progress, "embedding", unit="sentences")
             count = write_vectors(output, (one for _, one in embed_corpus(elmo, sentences, wanted)))
-    print(f"{output}: {counted(count, 'sentence')}")
+    print(translate(f"{output}: {counted(count, 'sentence')}"))

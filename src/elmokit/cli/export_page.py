@@ -5,6 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from elmokit.translation import translate
+
 
 def export_page(
     *models: Annotated[str, Parameter(name="MODEL")],
@@ -34,4 +36,4 @@ def export_page(
 
     write_page(models, output, half=half, overwrite=overwrite)
     size = sum(file.stat().st_size for file in output.rglob("*")) / 1e6
-    print(f"{output}: written, {size:.0f} MB; open {output / 'index.html'} in a browser")
+    print(translate(f"{output}: written, {size:.0f} MB; open {output / 'index.html'} in a browser"))

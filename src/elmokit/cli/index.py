@@ -15,6 +15,7 @@ from elmokit.cli.shards import ShardOptions, embedded_shards
 from elmokit.errors import CheckpointError
 from elmokit.progress import counted
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 index = App(name="index", help="Search a large corpus by meaning: build an index of all its words once, then ask it.")
 
@@ -66,12 +67,12 @@ def build(
             if shards:
                 shards.remove()
     except KeyboardInterrupt:
-        print(f"{output}: what is committed is kept; the same command goes on with it", file=sys.stderr)
+        print(translate(f"{output}: what is committed is kept; the same command goes on with it"), file=sys.stderr)
         raise
     if options.json:
         print_json({"occurrences": found.rows, "sentences": found.sentences}, indent=None)
     else:
-        print(f"{output}: {counted(found.rows, 'occurrence')} in {counted(found.sentences, 'sentence')}")
+        print(translate(f"{output}: {counted(found.rows, 'occurrence')} in {counted(found.sentences, 'sentence')}"))
 
 
 @index.command

@@ -7,7 +7,8 @@ from cyclopts import Parameter
 from msgspec import to_builtins
 
 from elmokit.cli.options import AllowNonfinite, Json
-from elmokit.cli.output import print_json
+from elmokit.cli.output import print_columns, print_json
+from elmokit.translation import translate
 
 
 def models(language: Annotated[str | None, Parameter(name="LANGUAGE")] = None, /, *, json: Json = False) -> None:
@@ -26,13 +27,11 @@ def models(language: Annotated[str | None, Parameter(name="LANGUAGE")] = None, /
     if json:
         print_json([to_builtins(model) for model in found])
         return
-    rows = [("name", "language", "size", "licence", "tried", "purpose")]
+    rows = [tuple(map(translate, ("name", "language", "size", "licence", "tried", "purpose")))]
     for model in found:
-        tried = "yes" if model.tried else "no"
+        tried = translate("yes" if model.tried else "no")
         rows.append((model.name, model.language, model.size, model.licence, tried, model.purpose))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_columns(rows)
 
 
 def info(model: str, /, *, allow_nonfinite: AllowNonfinite = False) -> None:
@@ -51,8 +50,7 @@ def info(model: str, /, *, allow_nonfinite: AllowNonfinite = False) -> None:
 
     checkpoint = read_checkpoint(local_path(model), allow_nonfinite=allow_nonfinite)
     known = {"format": checkpoint.source} | facts(checkpoint)
-    for name, value in known.items():
-        print(f"{name:<{max(map(len, known))}}  {value}")
+    print_columns([(translate(name), translate(value)) for name, value in known.items()])
 
 
 def convert(
@@ -93,11 +91,11 @@ def convert(
 
         elmo = load(source, allow_nonfinite=allow_nonfinite)
         write_onnx(elmo, target, half=half, overwrite=overwrite)
-        print(f"{target}: written, with {target.with_suffix('.json').name} beside it")
+        print(translate(f"{target}: written, with {target.with_suffix('.json').name} beside it"))
         return
     checkpoint = read_checkpoint(local_path(source), allow_nonfinite=allow_nonfinite)
     write_checkpoint(checkpoint, target, to=to, half=half, overwrite=overwrite)
-    print(f"{target}: written in {to} format")
+    print(translate(f"{target}: written in {to} format"))
 
 
 def push(
@@ -135,4 +133,4 @@ def push(
 
     settings: dict[str, Any] = {"private": private, "half": half, "revision": revision, "message": message}
     address = push_checkpoint(read_checkpoint(local_path(model)), repository, **settings)
-    print(f"{address}: pushed")
+    print(translate(f"{address}: pushed"))

@@ -11,6 +11,7 @@ from elmokit.cli.options import CorpusOptions, Count, ModelOptions
 from elmokit.cli.output import check_output, print_json, shown
 from elmokit.errors import ConfigError
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.lexicon.neighbors import Neighbor
@@ -92,7 +93,7 @@ class NeighborOptions:
             document = "" if isinstance(found, str) or not documents else f"  ({_source(found)})"
             print(f"{cosine:.3f}  {shown(found)}{document}")
         if beside is not None and self.static:
-            print(f"\n{self.static.name}{'' if beside else ': the word is not in it'}")
+            print(f"\n{self.static.name}{'' if beside else translate(': the word is not in it')}")
         for other, cosine in beside or ():
             print(f"{cosine:.3f}  {other}")
 
@@ -170,5 +171,6 @@ def similarity(
         print_json(found)
         return
     for name, cosine in found.items():
-        value = "none has a vector" if cosine is None else f"{cosine:.3f}"
-        print(f"{value}  {'by the model' if name == 'similarity' else f'by {static}'}")
+        value = translate("none has a vector") if cosine is None else f"{cosine:.3f}"
+        by = translate("by the model") if name == "similarity" else translate("by {file}").format(file=static)
+        print(f"{value}  {by}")

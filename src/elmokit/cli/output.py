@@ -37,3 +37,14 @@ def write_rows(path: Path | None, found: Sequence[Any], *, columns: Sequence[str
         from elmokit.lexicon.tables import table_row, write_table
 
         write_table(path, (table_row(one, **more) for one in found), columns=columns)
+
+
+def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+    """Print rows in columns, these of them to the right, whatever the width of their characters."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        cells = (blanks[at] + cell if at in right else cell + blanks[at] for at, cell in enumerate(row))
+        print("  ".join(cells).rstrip())

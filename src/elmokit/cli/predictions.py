@@ -12,7 +12,9 @@ from elmokit.cli.options import METADATA, Bracketed, Count, ModelOptions, TextOp
 from elmokit.cli.output import check_output, print_json, write_rows
 from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import Direction, Kept, View
+from elmokit.progress import counted
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 TITLES = {"means-the-same": "what means the same", "fits": "what fits"}
 
@@ -69,7 +71,7 @@ def substitutes(
     known = "not in the model's vocabulary"
     if found.rank is not None:
         known = f"rank {found.rank:,} of {len(elmo.vocabulary or ()):,}, {found.probability:.2%}"
-    print(f"{found.word}, {TITLES[view]}; the word itself: {known}")
+    print(translate(f"{found.word}, {TITLES[view]}; the word itself: {known}"))
     for word, probability in found.candidates:
         print(f"{probability:7.2%}  {word}")
 
@@ -130,12 +132,12 @@ def surprisal(
     if options.json:
         print_json(found)
         return
-    print("forward (entropy)  backward (entropy)  bits")
-    print(f"{' ' * 19}{found.begin:8.2f}{' ' * 12}(begin)")
+    print(translate("forward (entropy)  backward (entropy)  bits"))
+    print(f"{' ' * 19}{found.begin:8.2f}{' ' * 12}{translate('(begin)')}")
     for word, forward, backward, before, after, known in found.words:
         bits = f"{forward:7.2f}  ({before:6.2f})  {backward:8.2f}  ({after:6.2f})"
-        print(f"{bits}  {word}{'' if known else '  (as <UNK>)'}")
-    print(f"{found.end:7.2f}{' ' * 32}(end)")
+        print(f"{bits}  {word}  {'' if known else translate('(as <UNK>)')}".rstrip())
+    print(f"{found.end:7.2f}{' ' * 32}{translate('(end)')}")
 
 
 def _align_table(
@@ -154,7 +156,7 @@ def _align_table(
     if options.json:
         print_json({"rows": rows}, indent=None)
     else:
-        print(f"{output}: {rows:,} rows")
+        print(translate(f"{output}: {counted(rows, 'row')}"))
 
 
 def _one_sentence(texts: Sequence[str]) -> str:
@@ -186,4 +188,5 @@ def _write_table(texts: Sequence[str], output: Path, options: SurprisalOptions) 
     if options.json:
         print_json(found, indent=None)
     else:
-        print(f"{output}: {found.words:,} words, {found.unknown:,} of them not in the model's vocabulary")
+        words, unknown = found.words, found.unknown
+        print(translate(f"{output}: {words:,} words, {unknown:,} of them not in the model's vocabulary"))

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from elmokit.cli.options import Source, TextOptions, TokenOptions
+from elmokit.cli.output import print_columns
 from elmokit.pretrain.recipe import recipe_names
+from elmokit.translation import translate
 
 Corpus = Annotated[Source, Parameter(name="CORPUS")]
 RECIPES = f"{', '.join(recipe_names())}, or a .toml file of your own."
@@ -180,6 +182,10 @@ def perplexity(
     with watched(corpus.name) as progress:
         contexts = tracked(corpus, progress, "measuring", unit="sentences")
         found = measure(elmo, (context.words for context in contexts))
-    print(f"forward   {found.forward:,.2f}\nbackward  {found.backward:,.2f}\naverage   {found.average:,.2f}")
+    values = {"forward": found.forward, "backward": found.backward, "average": found.average}
+    print_columns([(translate(name), f"{value:,.2f}") for name, value in values.items()])
     words = len(elmo.vocabulary or ())
-    print(f"{found.targets:,} words predicted each way; vocabulary {words:,}; {found.unknown:,} tokens count as <UNK>")
+    counts = (
+        f"{found.targets:,} words predicted each way; vocabulary {words:,}; {found.unknown:,} tokens count as <UNK>"
+    )
+    print(translate(counts))

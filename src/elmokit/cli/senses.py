@@ -10,6 +10,7 @@ from elmokit.cli.output import print_json, shown
 from elmokit.lexicon.settings import SenseBy, SenseSettings
 from elmokit.progress import counted
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.lexicon.senses import Senses
@@ -56,7 +57,8 @@ def senses(
     if options.json:
         print_json(found)
         return
-    print(f"{word}: {found.claim} in {counted(len(found.occurrences), 'occurrence')}; {_reason(found)}")
+    count = len(found.occurrences)
+    print(translate(f"{word}: {found.claim} in {counted(count, 'occurrence')}; {_reason(found)}"))
     for rank, sense in enumerate(found.senses, 1):
         print(f"\n{rank}  {sense.share:.0%}  {', '.join(keyword.word for keyword in sense.words)}")
         for example in sense.examples:

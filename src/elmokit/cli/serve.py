@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from elmokit.cli.options import TEXTS
 from elmokit.errors import MissingExtraError
 from elmokit.serve.settings import Limits, ServeSettings
+from elmokit.translation import translate
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 MODELS = "A bundled model (en, zh), a model's folder, file or address; en and zh unless given. May be repeated."
@@ -75,10 +76,8 @@ def serve(
     service = open_service(model or bundled_names(), **named, settings=options, limits=limits)
 
     def ready(address: str) -> None:
-        print(
-            f"{address}  models: {', '.join(service.models)}; corpora: {', '.join(service.corpora) or 'none'}",
-            flush=True,
-        )
+        corpora = ", ".join(service.corpora) or translate("none")
+        print(translate(f"{address}  models: {', '.join(service.models)}; corpora: {corpora}"), flush=True)
         if open_:
             import webbrowser
 

@@ -11,6 +11,7 @@ from elmokit.cli.output import print_json, shown
 from elmokit.errors import ConfigError
 from elmokit.lexicon.settings import ShiftSettings
 from elmokit.progress.drawing import watched
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.lexicon.shift import Change
@@ -101,7 +102,7 @@ def slice_names(paths: tuple[Path, ...]) -> list[str]:
 
 def print_changes(changes: "list[Change]") -> None:
     """A line for each word, then examples of each slice; with more than two, a line for each step too."""
-    print("   APD  excess     PRT     JSD  static       p       q  word")
+    print(translate("   APD  excess     PRT     JSD  static       p       q  word"))
     for change in changes:
         for number, found in enumerate(change.distances):
             chance = (found.p, None if number else change.q)

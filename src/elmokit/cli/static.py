@@ -10,6 +10,7 @@ from cyclopts import App, Parameter, validators
 from elmokit.cli.options import TEXTS, Count, Json, Source, TokenOptions
 from elmokit.config import Tokenization
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.progress import Progress
@@ -101,7 +102,7 @@ def _train(
         with open_text(corpus, settings, workers=options.workers, progress=progress) as text:
             vectors = work(text, progress)
         vectors.save(options.output, header=options.header)
-    print(f"{options.output}: {len(vectors.words):,} vectors of width {vectors.width:,}")
+    print(translate(f"{options.output}: {len(vectors.words):,} vectors of width {vectors.width:,}"))
 
 
 @static.command
@@ -168,7 +169,7 @@ def evaluate(
     json_
         Give the results as JSON.
     """
-    from elmokit.cli.output import print_json
+    from elmokit.cli.output import print_columns, print_json
     from elmokit.errors import ConfigError
 
     if not model and len(files) < 2:
@@ -177,7 +178,7 @@ def evaluate(
     if json_:
         print_json(results, indent=1)
     else:
-        print(_table(results))
+        print_columns(_table(results), right=(3, 4, 5))
 
 
 def _measured(
@@ -197,11 +198,9 @@ def _measured(
         yield from evaluate(vectors, dataset, method=method, limit=limit)
 
 
-def _table(results: Sequence["DatasetScore"]) -> str:
-    rows = [("set", "part", "measure", "value", "found", "of")]
+def _table(results: Sequence["DatasetScore"]) -> list[tuple[str, ...]]:
+    rows = [tuple(map(translate, ("set", "part", "measure", "value", "found", "of")))]
     for one in results:
         value = "–" if one.value is None else f"{one.value:.3f}"
         rows.append((one.dataset, one.part, one.measure, value, f"{one.found:,}", f"{one.total:,}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    line = "  ".join(f"{{:{'<' if column < 3 else '>'}{width}}}" for column, width in enumerate(widths))
-    return "\n".join(line.format(*row) for row in rows)
+    return rows

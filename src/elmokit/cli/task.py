@@ -16,6 +16,7 @@ from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.progress.drawing import watched
 from elmokit.tasks.task import FitSettings, InputSettings
 from elmokit.text.layout import Lines
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.embedder import Embedder
@@ -194,9 +195,9 @@ def train(
     except KeyboardInterrupt:
         if (output / "task.json").exists():
             message = f"{output} holds all whole epochs: the same command with --resume goes on from there"
-            print(message, file=sys.stderr)
+            print(translate(message), file=sys.stderr)
         raise
-    print(f"{output}: trained{'; report.json tells how' if reported else ''}")
+    print(translate(f"{output}: trained; report.json tells how" if reported else f"{output}: trained"))
 
 
 @task.command

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from elmokit.progress import SILENCE, Progress, duration
+from elmokit.translation import translate
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
@@ -54,20 +55,26 @@ class LineProgress:
         self.amount = ""
 
     def message(self, text: str, /) -> None:
-        sys.stderr.write(f"{text}\n")
+        self._write(translate(text))
+
+    def _write(self, *parts: str) -> None:
+        sys.stderr.write(f"{translate(', ').join(filter(None, parts))}\n")
         sys.stderr.flush()
 
     def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
-        self.amount = f"{done:,} {unit}".rstrip()
+        self.amount = _amount(done, unit)
         if time.monotonic() - self.last >= SECONDS_BETWEEN_LINES:
             self.last = time.monotonic()
-            share = f"{done / total:.0%} of {total:,} {unit}".rstrip() if total else self.amount
-            self.message(f"{self.name}: {stage}, {share}{note and f', {note}'}, {duration(self.last - self.start)}")
+            of = translate("{share} of {total}")
+            share = of.format(share=f"{done / total:.0%}", total=_amount(total, unit)) if total else self.amount
+            begin = f"{self.name}{translate(': ')}{translate(stage)}"
+            self._write(begin, share, translate(note), translate(duration(self.last - self.start)))
 
     def finish(self) -> None:
         """Say that it is done, if there was anything to do."""
         if self.amount:
-            self.message(f"{self.name}: done, {self.amount}, {duration(time.monotonic() - self.start)}")
+            begin = f"{self.name}{translate(': ')}{translate('done')}"
+            self._write(begin, self.amount, translate(duration(time.monotonic() - self.start)))
 
 
 class BarProgress:
@@ -79,7 +86,7 @@ class BarProgress:
         self.drawn = 0.0
 
     def message(self, text: str, /) -> None:
-        self.bars.console.print(text, highlight=False, markup=False)
+        self.bars.console.print(translate(text), highlight=False, markup=False)
 
     def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
         now = time.monotonic()
@@ -87,9 +94,9 @@ class BarProgress:
             return
         self.drawn = now
         if stage not in self.stages:
-            self.stages[stage] = self.bars.add_task(stage, total=total, amount="", note="")
-        amount = f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
-        self.bars.update(self.stages[stage], completed=done, total=total, amount=amount, note=note)
+            self.stages[stage] = self.bars.add_task(translate(stage), total=total, amount="", note="")
+        amount = f"{done:,}/{_amount(total, unit)}" if total else _amount(done, unit)
+        self.bars.update(self.stages[stage], completed=done, total=total, amount=amount, note=translate(note))
 
 
 class NotebookProgress:
@@ -102,14 +109,16 @@ class NotebookProgress:
         self.handle: Any = None
 
     def message(self, text: str, /) -> None:
-        self.lines[f"message {len(self.lines)}"] = text, escape(text)
+        told = translate(text)
+        self.lines[f"message {len(self.lines)}"] = told, escape(told)
         self._draw()
 
     def update(self, stage: str, done: int, total: int | None = None, /, *, unit: str = "", note: str = "") -> None:
-        amount = f"{done:,}/{total:,} {unit}" if total else f"{done:,} {unit}"
-        text = ", ".join(part for part in (amount.rstrip(), note, duration(time.monotonic() - self.start)) if part)
+        amount = f"{done:,}/{_amount(total, unit)}" if total else _amount(done, unit)
+        seconds, name = time.monotonic() - self.start, translate(stage)
+        text = translate(", ").join(filter(None, (amount, translate(note), translate(duration(seconds)))))
         bar = f'<progress value="{done}" max="{total}"></progress> ' if total else ""
-        self.lines[stage] = f"{stage}: {text}", f"{escape(stage)} {bar}{escape(text)}"
+        self.lines[stage] = f"{name}{translate(': ')}{text}", f"{escape(name)} {bar}{escape(text)}"
         if done == total or time.monotonic() - self.drawn >= SECONDS_BETWEEN_DRAWINGS:
             self._draw()
 
@@ -128,6 +137,10 @@ class NotebookProgress:
             self.handle = display(shown, raw=True, display_id=True)
         else:
             self.handle.update(shown, raw=True)
+
+
+def _amount(number: int, unit: str) -> str:
+    return translate(f"{number:,} {unit}") if unit else f"{number:,}"
 
 
 def _bars() -> Any:
