@@ -1,10 +1,12 @@
 """The site is built without a warning, opens from a disk in both languages, and is searched without a server."""
 
+import html
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -40,6 +42,19 @@ def test_nothing_is_fetched_from_elsewhere(site):
         text = page.read_text(encoding="utf-8")
         assert not re.findall(r'<(?:script|img|iframe)[^>]+src="https?:', text), page
         assert not re.findall(r'<link[^>]+rel="(?:stylesheet|preload|preconnect)"[^>]+href="https?:', text), page
+
+
+def test_links_of_the_built_pages_lead_somewhere(site):
+    texts = {page: page.read_text(encoding="utf-8") for page in site.glob("**/*.html")}
+    names = {page: set(re.findall(r' id="?([^" >]+)', text)) for page, text in texts.items()}
+    for page, text in texts.items():
+        for link in re.findall(r'<(?:a|img|link|script)\b[^>]*? (?:href|src)="([^"]+)"', text):
+            path, _, anchor = unquote(html.unescape(link)).partition("#")
+            if page.name == "404.html" or re.match(r"[a-z]+:", path):
+                continue
+            target = (page.parent / path).resolve() if path else page
+            assert target.exists(), (page, link)
+            assert not anchor or anchor in names[target], (page, link)
 
 
 def test_docstrings_code_and_formulas_are_in_it(site):
