@@ -52,7 +52,9 @@ class Formulas(Postprocessor):
 
 def mathml(found: re.Match[str]) -> str:
     """One formula, between brackets `\\(…\\)` in a line or `\\[…\\]` on lines of its own."""
-    return convert(html.unescape(found[2]).strip(), display="inline" if found[1] == "(" else "block")
+    inline = found[1] == "("
+    formula = convert(html.unescape(found[2]).strip(), display="inline" if inline else "block")
+    return formula if inline else f'<div class="formula">{formula}</div>'
 
 
 class SiteMarkdown(Extension):
