@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install test browser check docs demo torture bench dist onnxruntime clean
+.PHONY: install test browser check docs course notebooks demo torture bench dist onnxruntime clean
 
 install: $(STAMP)
 	$(BIN)/elmokit info en
@@ -33,6 +33,14 @@ check: $(STAMP)
 # The site, in build/site: it opens from the disk. Any warning is an error.
 docs: $(STAMP)
 	$(BIN)/python -m zensical build --strict --clean
+
+# What the course prints and shows, anew from real runs: after a change of the bundled models.
+course: $(STAMP)
+	$(BIN)/python benchmarks/course.py outputs
+	$(BIN)/python benchmarks/course_pictures.py
+
+notebooks: $(STAMP)
+	$(BIN)/python benchmarks/course.py notebooks
 
 demo: $(STAMP)
 	$(BIN)/elmokit demo

@@ -1,4 +1,4 @@
-"""What pages have beyond Markdown: code by its name, `--8<-- "src/…/mix.py::ScalarMix"`, and formulas as MathML."""
+"""Pages beyond Markdown: code by its name, below a line `# src/…/mix.py::ScalarMix`, and formulas as MathML."""
 
 import ast
 import html
@@ -12,7 +12,7 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
 ROOT = Path(__file__).parents[1]
-INCLUDE = re.compile(r'^--8<-- "(?P<path>[\w/]+\.py)::(?P<name>[\w.]+)"$', re.MULTILINE)
+INCLUDE = re.compile(r"^# (?P<path>src/[\w/]+\.py)::(?P<name>[\w.]+)$", re.MULTILINE)
 FORMULA = re.compile(r'<(?:span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</(?:span|div)>', re.DOTALL)
 
 
@@ -30,8 +30,8 @@ def source(path: str, name: str) -> str:
 
 
 def with_sources(text: str) -> str:
-    """The page, with the code in the place of its names."""
-    return INCLUDE.sub(lambda found: source(found["path"], found["name"]), text)
+    """The page, with the code below its names."""
+    return INCLUDE.sub(lambda found: f"{found[0]}\n{source(found['path'], found['name'])}", text)
 
 
 class Sources(Preprocessor):
@@ -52,7 +52,9 @@ class Formulas(Postprocessor):
 
 def mathml(found: re.Match[str]) -> str:
     """One formula, between brackets `\\(…\\)` in a line or `\\[…\\]` on lines of its own."""
-    return convert(html.unescape(found[2]).strip(), display="inline" if found[1] == "(" else "block")
+    inline = found[1] == "("
+    formula = convert(html.unescape(found[2]).strip(), display="inline" if inline else "block")
+    return formula if inline else f'<div class="formula">{formula}</div>'
 
 
 class SiteMarkdown(Extension):
