@@ -89,16 +89,16 @@ def _own_core(number: int) -> list[str]:
     return ["taskset", "--cpu-list", str(cores[number % len(cores)])] if shutil.which("taskset") else []
 
 
-def shards_at_work(output: Path) -> list[int]:
-    """The numbers of the processes that compute shards of this output."""
+def running_commands(*words: bytes, without: bytes = b"\0") -> list[int]:
+    """The numbers of the processes whose command lines have these words, and not that one."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             try:
-                words = (process / "cmdline").read_bytes().split(b"\0")
+                line = (process / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue  # it has ended
-            if b"--shard" in words and os.fsencode(output) in words:
+            if set(words) <= set(line) and without not in line:
                 found.append(int(process.name))
     return found
 
@@ -108,7 +108,7 @@ def kill_workers(driver: "subprocess.Popen[str]", output: Path, kills: int, pick
     done = 0
     while done < kills and driver.poll() is None:
         time.sleep(pick.uniform(0, seconds))
-        for process in pick.sample(found := shards_at_work(output), min(1, len(found))):
+        for process in pick.sample(found := running_commands(b"--shard", os.fsencode(output)), min(1, len(found))):
             worker = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
             os.kill(worker, signal.SIGKILL)
             done += 1

@@ -87,7 +87,8 @@ def pretrain(
     _check_autocast(recipe.training, place)
     _check_words(recipe, new_words, word_vectors)
     rank, world = _join_processes()
-    new = not folder.exists()
+    # Where torchrun starts processes again, the command that begins is the one that goes on.
+    new = not folder.exists() and "TORCHELASTIC_RUN_ID" not in os.environ
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
             begun = _check_folder(folder, recipe, resume=resume, new=new)
