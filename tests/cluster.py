@@ -1,4 +1,4 @@
-"""A Dask cluster of two machines that are network namespaces on this one, and its workers' deaths."""
+"""Two machines that are network namespaces on this one: Dask and torchrun on them, and the deaths of workers."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from uuid import uuid4
@@ -61,7 +61,8 @@ def started(command: Sequence[str], folder: Path, name: str, **environment: str)
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
@@ -81,6 +82,28 @@ def running(
                 started(inside(machine, *dask[1], SCHEDULER, *options), folder, work.name, **environment)
             )
         yield
+
+
+@contextmanager
+def torchrun(machines: Sequence[str], folder: Path, *arguments: str | Path) -> Iterator[list["subprocess.Popen[str]"]]:
+    """torchrun on each machine, for one process of elmokit there; they meet on the first."""
+    meet = [f"--nnodes={len(machines)}", "--nproc-per-node=1", "--max-restarts=3", "--rdzv-backend=c10d"]
+    meet += ["--rdzv-id=elmokit", f"--rdzv-endpoint={HOSTS[0]}:29400"]
+    with ExitStack() as stack:
+        agents = []
+        for number, machine in enumerate(machines):
+            own = [f"--rdzv-conf=is_host={number == 0:d}", f"--local-addr={HOSTS[number]}"]
+            command = [sys.executable, "-m", "torch.distributed.run", *meet, *own, "-m", "elmokit", *arguments]
+            inner, network = inside(machine, *_own_core(number), *command), {"GLOO_SOCKET_IFNAME": "cable"}
+            agents.append(
+                stack.enter_context(started(inner, folder, f"agent-{number}", OMP_NUM_THREADS="1", **network))
+            )
+        try:
+            yield agents
+        finally:
+            for agent in agents:  # told to end, it ends its processes too
+                agent.terminate()
+                agent.wait()
 
 
 def _own_core(number: int) -> list[str]:

@@ -1,6 +1,7 @@
 """Shards on a Dask cluster of two network namespaces: kills, missing things, and the same bytes in the end."""
 
 import json
+import re
 import subprocess
 import sys
 import venv
@@ -49,8 +50,7 @@ def test_workers_are_killed_and_the_bytes_are_the_same(machines, home, tmp_path,
     _, err = driver.communicate(timeout=400)
     assert driver.returncode == 0, err
     assert killed == KILLS
-    assert "6 shards computed by" in err
-    assert "; 0 were done already" in err
+    assert re.search(r"6 shards computed on [12] machines?, [3-9] begun again; 0 were done already", err)
     monkeypatch.chdir(home)
     main(["embed", "a.jsonl", "-m", "model", "-o", str(tmp_path / "whole.npz")])
     assert (tmp_path / "v.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from elmokit.errors import ElmoError, MissingExtraError
@@ -25,7 +26,7 @@ def compute_shards(
     without a word, it is given out again, so many times at most.
     """
     missing, futures, tries = shards.missing(), dict[str, Shard](), Counter[Shard]()
-    topic, workers = f"elmokit-{uuid4().hex}", set[str]()
+    topic, machines = f"elmokit-{uuid4().hex}", set[str | None]()
     with _connected(address) as client:
         run = _make_task()
 
@@ -38,9 +39,10 @@ def compute_shards(
         waiting, done = import_distributed().as_completed(map(submit, missing)), 0
         for future in waiting:
             shard = futures[future.key]
-            failure = _failure(future, shards.path(shard), workers)
+            failure = _failure(future, shards.path(shard))
             if failure is None:
                 done += 1
+                machines.add(urlsplit(future.result()[0]).hostname)
                 progress.update("computing", done, len(missing), unit="shards")
             elif tries[shard] <= retries:
                 progress.message(f"shard {shard} is given out again: {failure}")
@@ -48,7 +50,7 @@ def compute_shards(
             else:
                 raise ElmoError(f"shard {shard} failed {counted(tries[shard], 'time')}, at last so: {failure}")
         begun = len(client.get_events(topic))
-    computed = f"{counted(len(missing), 'shard')} computed by {counted(len(workers), 'worker')}"
+    computed = f"{counted(len(missing), 'shard')} computed on {counted(len(machines), 'machine')}"
     progress.message(f"{computed}, {begun - done} begun again; {shards.count - done} were done already")
 
 
@@ -78,7 +80,7 @@ def _connected(address: str) -> Iterator[Any]:
         yield client
 
 
-def _failure(future: Any, path: Path, workers: set[str]) -> str | None:
+def _failure(future: Any, path: Path) -> str | None:
     """Why a shard is to be computed again; nothing if it is done. What no repetition would mend is raised."""
     if future.status != "finished":
         return " ".join(str(future.exception() if future.status == "error" else future.status).split())
@@ -95,7 +97,6 @@ def _failure(future: Any, path: Path, workers: set[str]) -> str | None:
     if not path.exists():
         needs = "machines need the same text, model, elmokit and torch, and one folder for the output that all can see"
         raise ElmoError(f"worker {worker}: done there, but {path} is not here: {needs}")
-    workers.add(worker)
     return None
 
 
