@@ -12,7 +12,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet -c constraints.txt --editable ".[chinese,languages,parquet,static,search,hub,onnx,plots,tensorboard,serve,pandas,sklearn,spacy,sentence-transformers]" --group dev --group docs
+	$(BIN)/pip install --quiet -c constraints.txt --editable ".[chinese,languages,parquet,static,search,hub,onnx,plots,tensorboard,serve,pandas,dask,sklearn,spacy,sentence-transformers]" --group dev --group docs
 	touch $(STAMP)
 
 test: $(STAMP) browser

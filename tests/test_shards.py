@@ -177,3 +177,38 @@ def test_an_index_of_shards_is_that_of_the_whole(tmp_path, here):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert json.loads((tmp_path / "two" / "documents.json").read_text())["a.jsonl:2"] == {"date": "1999"}
     assert not (tmp_path / "two.shards").exists()
+
+
+TINY = ["--recipe", "tiny", "--workers", "1", "-s", "training.epochs=0.02"]
+
+
+def test_a_corpus_of_shards_is_that_of_the_whole(tmp_path, home, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [json.loads(line)["text"] for line in (home / "a.jsonl").read_text(encoding="utf-8").splitlines()]
+    Path("a.txt").write_text("\n".join(lines * 20), encoding="utf-8")  # several pieces
+    assert Path("a.txt").stat().st_size > 200_000
+    pretrain = ["pretrain", "a.txt", *TINY, "--valid", str(home / "a.jsonl"), "-o"]
+    main([*pretrain, "one"])
+    main([*pretrain, "two", "--shard", "3/3"])
+    main([*pretrain, "two", "--shard", "1/3"])
+    assert not Path("two").exists()
+    main([*pretrain, "two", "--shards", "3"])
+    assert not Path("two.shards").exists()
+    names = sorted(path.name for path in Path("one/corpus").iterdir())
+    assert names == sorted(path.name for path in Path("two/corpus").iterdir())
+    for name in names:
+        assert (Path("one/corpus") / name).read_bytes() == (Path("two/corpus") / name).read_bytes()
+    assert Path("one/model.safetensors").read_bytes() == Path("two/model.safetensors").read_bytes()
+    main([*pretrain, "two", "--shard", "1/3", "--resume"])  # it is prepared: there is nothing to do
+    assert not Path("two.shards").exists()
+
+
+def test_a_damaged_shard_of_words_is_named(tmp_path, home, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pretrain = ["pretrain", str(home / "a.jsonl"), *TINY, "-o", "run"]
+    main([*pretrain, "--shard", "1/1"])
+    [path] = Path("run.shards").iterdir()
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(SystemExit):
+        main([*pretrain, "--shards", "1"])
+    assert f"{path}: cannot be read as a shard of numbered words" in capsys.readouterr().err

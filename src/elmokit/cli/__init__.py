@@ -21,6 +21,7 @@ from elmokit.cli.predictions import substitutes, surprisal
 from elmokit.cli.pretrain import finetune, perplexity, pretrain
 from elmokit.cli.senses import senses
 from elmokit.cli.serve import serve
+from elmokit.cli.shards import COMMAND_LINE
 from elmokit.cli.shift import shift
 from elmokit.cli.static import static
 from elmokit.cli.task import task
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logger, lines = logging.getLogger("elmokit"), _Lines()
     logger.setLevel(logging.INFO)
     logger.addHandler(lines)
+    COMMAND_LINE.set(sys.argv[1:] if arguments is None else arguments)
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except (ElmoError, CycloptsError) as error:

@@ -1,16 +1,25 @@
 """`elmokit pretrain`, `finetune` and `perplexity`: from text to a model, and how good it is."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from elmokit import __version__
 from elmokit.cli.options import Source, TextOptions, TokenOptions
 from elmokit.cli.output import print_columns
+from elmokit.cli.shards import ShardOptions
 from elmokit.pretrain.recipe import recipe_names
+from elmokit.shards import Shards
 from elmokit.translation import translate
+
+if TYPE_CHECKING:
+    from elmokit.pretrain.recipe import Recipe
+    from elmokit.progress import Progress
+    from elmokit.text.vocabulary import Vocabulary
 
 Corpus = Annotated[Source, Parameter(name="CORPUS")]
 RECIPES = f"{', '.join(recipe_names())}, or a .toml file of your own."
@@ -35,6 +44,7 @@ class RunOptions:
     """Go on with the run in the output folder."""
     workers: int | None = None
     """Processes that tokenize the text; as many as there are cores unless given."""
+    parts: ShardOptions = ShardOptions()
     device: str = "cpu"
     """Where to compute: cpu, cuda, cuda:1; with torchrun and cuda, each process takes a card of its own."""
 
@@ -146,8 +156,34 @@ def _train(
     recipe = make_recipe(values)
     recipe = replace(recipe, model=replace(recipe.model, tokenizer=tokens.over(recipe.model.tokenizer)))
     options |= {"valid_paths": run.valid or (), "resume": run.resume, "workers": run.workers, "device": run.device}
+    run.parts.check(*corpus)
     with watched(str(run.output)) as progress:
-        pretrain(corpus, run.output, recipe, progress=progress, **options)
+        shards = None
+        if run.parts.count:
+            shards = _tokenized(corpus, recipe, run, options["vocabulary"], progress)
+            if run.parts.shard:
+                return
+        pretrain(corpus, run.output, recipe, progress=progress, numbers=shards.paths if shards else (), **options)
+    if shards:
+        shards.remove()
+
+
+def _tokenized(
+    corpus: Sequence[Path], recipe: "Recipe", run: RunOptions, vocabulary: "Vocabulary | None", progress: "Progress"
+) -> Shards | None:
+    """The words of the text, numbered in parts; none if only one was asked for, or if the corpus is prepared."""
+    from elmokit.pretrain.corpus import read_manifest
+    from elmokit.pretrain.run import CORPUS, corpus_source
+
+    if os.environ.get("RANK", "0") != "0":  # of torchrun's processes the first prepares the text
+        return None
+    source = corpus_source(corpus, recipe, valid_paths=run.valid or (), vocabulary=vocabulary)
+    manifest, fingerprint = read_manifest(run.output / CORPUS), source.fingerprint()
+    shards = Shards(run.output, run.parts.count or 1, (fingerprint, __version__), ".npy")
+    if manifest and not manifest.age and manifest.fingerprint == fingerprint:
+        shards.remove()
+        return None
+    return shards if run.parts.compute(shards, source.write_shard, progress) else None
 
 
 def perplexity(

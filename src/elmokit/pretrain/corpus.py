@@ -10,7 +10,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
@@ -25,13 +25,26 @@ from elmokit.config import Tokenization
 from elmokit.errors import ConfigError, DataError
 from elmokit.files import as_json, locked, parsing, replacing_folder, writing
 from elmokit.progress import SILENCE, Progress
+from elmokit.shards import Shard
 from elmokit.text.characters import most_frequent_characters
 from elmokit.text.corpus import tokenizer_for
 from elmokit.text.documents import BLOCK_BYTES, Document, Paths, iter_documents, open_texts, total_bytes
 from elmokit.text.encodings import UTF8
 from elmokit.text.languages import AUTO, check_language
 from elmokit.text.layout import Lines
-from elmokit.text.numbering import BOS_ID, TRAIN, UNK_ID, VALID, Numberer, Piece, WordCounter, number_pieces
+from elmokit.text.numbering import (
+    BOS_ID,
+    TRAIN,
+    UNK_ID,
+    VALID,
+    NumberedText,
+    Numberer,
+    Piece,
+    WordCounter,
+    number_pieces,
+    read_numbers,
+    write_numbers,
+)
 from elmokit.text.packing import ending
 from elmokit.text.vocabulary import BOS, EOS, UNK, Vocabulary, read_vocabulary, write_vocabulary
 
@@ -42,6 +55,7 @@ IDS = ("train.ids", "valid.ids")  # by part
 CORPUS_FILES = frozenset((WORDS, COUNTS, MANIFEST, *IDS))
 FIRST_WORD = UNK_ID + 1  # after <S>, </S> and <UNK>
 PIECE_CHARACTERS = 100_000
+MOST_TYPES = 2_000_000  # distinct words; beyond them the rarest are forgotten
 FEWEST_BLOCKS = 4  # that a held-out part is gathered from, in a corpus too small for blocks of the full size
 FEWEST_FOR_TREND = 100  # words; among fewer, chance may look like an order
 TREND = -0.2  # correlation of rank and log count: below -0.5 for a vocabulary of other text, about 0 for an alphabet
@@ -128,23 +142,32 @@ def prepare(
     field: str = "text",
     encoding: str = UTF8,
     language: str = AUTO,
-    max_types: int = 2_000_000,
+    max_types: int = MOST_TYPES,
     unchanged: bool = False,
+    numbers: Sequence[Path] = (),
     progress: Progress = SILENCE,
 ) -> Corpus:
     """The corpus of these files, from the folder if it was made from the same, else made and kept there.
 
     A vocabulary that is given is taken as it is; without one it is the `vocab_size` most frequent words of those that
     occur `min_count` times in training. Files of `valid_paths` are held out instead of a share, and never trained on.
-    A corpus that must be `unchanged` is not made anew from other text.
+    A corpus that must be `unchanged` is not made anew from other text. `numbers` are the files of shards, all of them,
+    that `CorpusSource.write_shard` wrote of the same text.
     """
     if vocab_size is not None and vocab_size < FIRST_WORD:
         raise ConfigError(f"a vocabulary of size {vocab_size} is too small: <S>, </S> and <UNK> alone are 3")
-    settings = {"tokenizer": tokenizer, "lines": lines, "field": field, "valid_share": valid_share}
-    # Left out where they are as they always were, so that corpora of older versions are still found.
-    settings |= {"encoding": encoding} if encoding != UTF8 else {}
-    settings |= {"language": check_language(language)} if language != AUTO else {}
-    source = CorpusSource(paths, valid_paths, vocabulary, settings | {"max_types": max_types})
+    source = open_source(
+        paths,
+        tokenizer=tokenizer,
+        vocabulary=vocabulary,
+        valid_paths=valid_paths,
+        valid_share=valid_share,
+        lines=lines,
+        field=field,
+        encoding=encoding,
+        language=language,
+        max_types=max_types,
+    )
     fingerprint = source.fingerprint()
     manifest = read_manifest(folder)
     if manifest is None or manifest.age or manifest.fingerprint != fingerprint:
@@ -153,8 +176,29 @@ def prepare(
         if manifest and manifest.age:
             progress.message(f"{folder}: {manifest.age}, so it is prepared again")
         with locked(folder), replacing_folder(folder, files=CORPUS_FILES, overwrite=True) as partial, writing(folder):
-            _write(partial, source, fingerprint, workers, progress)
+            _write(partial, source, fingerprint, source.numbered(workers, numbers), progress)
     return read_corpus(folder, vocab_size=vocab_size, min_count=min_count)
+
+
+def open_source(
+    paths: Paths,
+    *,
+    tokenizer: Tokenization = "auto",
+    vocabulary: Vocabulary | None = None,
+    valid_paths: Paths = (),
+    valid_share: float = 0.01,
+    lines: Lines = "auto",
+    field: str = "text",
+    encoding: str = UTF8,
+    language: str = AUTO,
+    max_types: int = MOST_TYPES,
+) -> "CorpusSource":
+    """What `prepare` makes a corpus from, by the same arguments."""
+    settings = {"tokenizer": tokenizer, "lines": lines, "field": field, "valid_share": valid_share}
+    # Left out where they are as they always were, so that corpora of older versions are still found.
+    settings |= {"encoding": encoding} if encoding != UTF8 else {}
+    settings |= {"language": check_language(language)} if language != AUTO else {}
+    return CorpusSource(paths, valid_paths, vocabulary, settings | {"max_types": max_types})
 
 
 def read_corpus(folder: Path, *, vocab_size: int | None = None, min_count: int = 1, new_words: int = 0) -> Corpus:
@@ -247,6 +291,22 @@ class CorpusSource:
         }
         return blake2b(json.dumps(described).encode(), digest_size=32).hexdigest()
 
+    @property
+    def numberer(self) -> Numberer:
+        split, language = self.settings["lines"] != "sentences", self.settings.get("language", AUTO)
+        return Numberer(self.tokenizer, split, language)
+
+    def numbered(self, workers: int | None, shards: Sequence[Path] = ()) -> Generator[tuple[Piece, NumberedText]]:
+        """All text in pieces, each with the numbers of its words: from shards, or made by so many processes."""
+        if shards:
+            return read_numbers(self.pieces(), shards)
+        total = total_bytes([*self.train, *self.valid])
+        return number_pieces(self.pieces(), self.numberer, workers=workers, size=total)
+
+    def write_shard(self, path: Path, shard: Shard) -> None:
+        """Number the words of a shard's pieces."""
+        write_numbers(path, self.pieces(), self.numberer, shard)
+
     def pieces(self) -> Iterator[Piece]:
         """The documents of each part put together until there is enough text for a process to work on."""
         waiting: tuple[list[str], list[str]] = ([], [])
@@ -298,14 +358,17 @@ def _divided(documents: Iterable[Document], share: float) -> Iterator[tuple[Docu
         yield last, VALID if share and not held else TRAIN
 
 
-def _write(folder: Path, source: CorpusSource, fingerprint: str, workers: int | None, progress: Progress) -> None:
+def _write(
+    folder: Path,
+    source: CorpusSource,
+    fingerprint: str,
+    numbered: Generator[tuple[Piece, NumberedText]],
+    progress: Progress,
+) -> None:
     """Tokenize all text and write the ids of its words: numbers as they come first, then their ids by frequency."""
     total = total_bytes([*source.train, *source.valid])
     vocabulary = source.vocabulary
     counter = WordCounter(vocabulary.words if vocabulary else (BOS, EOS, UNK), limit=source.settings["max_types"])
-    split, language = source.settings["lines"] != "sentences", source.settings.get("language", AUTO)
-    numberer = Numberer(source.tokenizer, split, language)
-    numbered = number_pieces(source.pieces(), numberer, workers=workers, size=total)
     with ExitStack() as stack:
         files = [stack.enter_context((folder / name).open("wb")) for name in IDS]
         stack.enter_context(closing(numbered))

@@ -14,7 +14,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -38,14 +38,23 @@ from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
 from elmokit.model.cloze import Cloze
 from elmokit.model.language_model import CLOZE
 from elmokit.pretrain.cloze import cloze_scores, train_cloze
-from elmokit.pretrain.corpus import OLDER, Corpus, check_frequency_order, prepare, read_corpus, read_manifest
+from elmokit.pretrain.corpus import (
+    OLDER,
+    Corpus,
+    CorpusSource,
+    check_frequency_order,
+    open_source,
+    prepare,
+    read_corpus,
+    read_manifest,
+)
 from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records, known_before
 from elmokit.pretrain.trainer import DivergedError, StepResult, Trainer, new_model, start_words
 from elmokit.progress import SILENCE, Progress, duration
 from elmokit.text.corpus import tokenizer_for
-from elmokit.text.documents import Paths, open_texts
+from elmokit.text.documents import Paths, TextFile, open_texts
 from elmokit.text.vocabulary import Vocabulary
 
 RECIPE, STATE, CORPUS = "recipe.json", "training.pt", "corpus"
@@ -70,29 +79,30 @@ def pretrain(
     resume: bool = False,
     workers: int | None = None,
     device: str = "cpu",
+    numbers: Sequence[Path] = (),
     progress: Progress = SILENCE,
 ) -> Perplexity | None:
     """Train a model on text to the end of its recipe; its perplexity on all held-out text, where there is any.
 
     The recipe is a name, a .toml file, plain values or a Recipe. Training begins from random weights, or from those of
     `start`, whose vocabulary may grow by the most frequent new words; or it resumes the run in the folder. The table of
-    words may start from other `word_vectors`; training.freeze says whether they learn.
+    words may start from other `word_vectors`; training.freeze says whether they learn. `numbers` are the files of all
+    shards of the text, if others have tokenized it.
     """
-    folder, recipe = Path(folder), make_recipe(recipe)
-    reading = recipe.corpus
-    texts = open_texts(paths, lines=reading.lines, field=reading.field, encoding=reading.encoding)
-    recipe = replace(recipe, model=replace(recipe.model, tokenizer=tokenizer_for(texts, recipe.model.tokenizer)))
+    folder = Path(folder)
+    texts, recipe = _opened(paths, make_recipe(recipe))
     # Of several graphics cards each of a machine's processes takes its own.
     place = usable_device(f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if device == "cuda" else device)
     _check_autocast(recipe.training, place)
     _check_words(recipe, new_words, word_vectors)
     rank, world = _join_processes()
-    new = not folder.exists()
+    # Where torchrun starts processes again, the command that begins is the one that goes on.
+    new = not folder.exists() and "TORCHELASTIC_RUN_ID" not in os.environ
     with files.locked(folder) if rank == 0 else nullcontext():
         if rank == 0:
             begun = _check_folder(folder, recipe, resume=resume, new=new)
             settings = asdict(recipe.corpus) | {"tokenizer": recipe.model.tokenizer, "vocabulary": vocabulary}
-            settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": begun}
+            settings |= {"valid_paths": valid_paths, "workers": workers, "unchanged": begun, "numbers": numbers}
             prepare(texts, folder / CORPUS, progress=progress, **settings)
         if world > 1:
             dist.barrier()
@@ -118,6 +128,23 @@ def pretrain(
         finally:
             if world > 1:
                 dist.destroy_process_group()
+
+
+def corpus_source(
+    paths: Paths, recipe: Recipe, *, valid_paths: Paths = (), vocabulary: Vocabulary | None = None
+) -> CorpusSource:
+    """What a run by this recipe prepares its corpus from."""
+    texts, recipe = _opened(paths, recipe)
+    reading = asdict(recipe.corpus) | {"tokenizer": recipe.model.tokenizer}
+    del reading["vocab_size"], reading["min_count"]
+    return open_source(texts, valid_paths=valid_paths, vocabulary=vocabulary, **reading)
+
+
+def _opened(paths: Paths, recipe: Recipe) -> tuple[list[TextFile], Recipe]:
+    """The texts, and the recipe with the tokenizer that is decided by them."""
+    reading = recipe.corpus
+    texts = open_texts(paths, lines=reading.lines, field=reading.field, encoding=reading.encoding)
+    return texts, replace(recipe, model=replace(recipe.model, tokenizer=tokenizer_for(texts, recipe.model.tokenizer)))
 
 
 @dataclass

@@ -7,10 +7,11 @@ from collections import defaultdict, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from multiprocessing import get_context, parent_process
+from pathlib import Path
 from threading import Thread
 from typing import NamedTuple
 
@@ -18,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.config import Tokenization
-from elmokit.errors import ElmoError
+from elmokit.errors import DataError, ElmoError
+from elmokit.files import parsing, replacing, writing
+from elmokit.shards import Shard
 from elmokit.text.corpus import LONGEST_SENTENCE, iter_sentences
 from elmokit.text.languages import AUTO
 from elmokit.text.tokenizers import Tokenizer, get_tokenizer
@@ -163,6 +166,28 @@ def number_pieces(
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def write_numbers(path: Path, pieces: Iterable[Piece], numberer: Numberer, shard: Shard) -> None:
+    """The numbers of a shard's pieces, every n-th of all, in a file: an array of words and one of ids for each."""
+    with replacing(path) as partial, writing(path), partial.open("wb") as file:
+        for index, piece in enumerate(pieces):
+            if shard.takes(index):
+                words, ids = numberer(piece.text)
+                np.save(file, np.frombuffer("".join(f"{word}\n" for word in words).encode(), np.uint8))
+                np.save(file, ids)
+
+
+def read_numbers(pieces: Iterable[Piece], paths: Sequence[Path]) -> Generator[tuple[Piece, NumberedText]]:
+    """Each piece with its numbers, from the files of all shards."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(path.open("rb")) for path in paths]
+        for index, piece in enumerate(pieces):
+            number = index % len(files)
+            remedy = "Remove it, and give the same command again"
+            with parsing(paths[number], "a shard of numbered words", kind=DataError, remedy=remedy):
+                words, ids = np.load(files[number]), np.load(files[number])
+            yield piece, NumberedText(words.tobytes().decode().split("\n")[:-1], ids)
 
 
 @contextmanager
