@@ -10,7 +10,7 @@ from serving import SAMPLE, client_of, wait_for_corpora
 
 import elmokit
 from elmokit.answers import plain
-from elmokit.lexicon import build_index, context_neighbors, open_corpus, substitutes, surprisal
+from elmokit.lexicon import build_index, context_neighbors, find_lines, open_corpus, substitutes, surprisal
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.predictions import position_probabilities
 from elmokit.lexicon.ranks import rank_words
@@ -174,6 +174,12 @@ def test_concordance(client):
     bare = ask(client, "/concordance", word="bank", reach=10, senses=False)
     assert [line | {"sense": None, "x": None, "y": None} for line in lines] == bare["lines"]
     assert len(ask(client, "/concordance", word="bank", limit=5)["lines"]) == 5
+
+
+def test_lines_are_those_of_the_command(client):
+    found = ask(client, "/concordance", word="bank", reach=1000, senses=False)["lines"]
+    lines = find_lines("bank", open_corpus(SAMPLE, elmokit.load("en").tokenizer))
+    assert found == [line._replace(document="en.txt")._asdict() | {"x": None, "y": None} for line in lines]
 
 
 def test_a_word_that_the_corpus_lacks(client):

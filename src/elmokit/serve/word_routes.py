@@ -8,6 +8,7 @@ from elmokit.answers import plain
 from elmokit.elmo import Elmo
 from elmokit.embedder import Layers
 from elmokit.errors import DataError
+from elmokit.lexicon.concordance import Line
 from elmokit.lexicon.neighbors import NearOccurrence, word_neighbors
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.ranks import rank_words
@@ -143,7 +144,7 @@ async def senses(body: SensesRequest, service: Served) -> JSON:
 
 @router.post("/concordance", response_model=Object)
 async def concordance(body: ConcordanceRequest, service: Served, share: Taken) -> JSON:
-    """The lines in which a word stands: left, word, right, document, sentence; with its sense and point."""
+    """The lines in which a word stands, as `elmokit concordance --json` has them, each with its point in the plane."""
     share.take(min(body.limit, service.limits.lines) * (8 * body.reach + 500))
     lines = await _lines(body, service, group=body.senses)
     return await answer(len(lines.sentences) * 100, lambda: _concordance(lines, body))
@@ -165,11 +166,11 @@ def _concordance(lines: Lines, body: ConcordanceRequest) -> Object:
     found = lines.senses
     rows = zip(found.occurrences, lines.sentences, found.labels.tolist(), lines.points.tolist(), strict=True)
     shown = []
-    for one, number, sense, (x, y) in rows:
-        left, word, right = one.context.around(one.position, reach=body.reach)
-        place = {"sense": sense + 1, "x": x, "y": y} if body.senses else {"sense": None, "x": None, "y": None}
-        where = {"document": one.context.document, "sentence": number, "position": one.position}
-        shown.append({"left": left, "word": word, "right": right} | where | place)
+    for one, number, sense, point in rows:
+        where = one.context.document, number, one.position, *one.context.around(one.position, reach=body.reach)
+        line = Line(*where, sense=sense + 1 if body.senses else None, metadata=one.context.metadata)
+        x, y = point if body.senses else (None, None)
+        shown.append(line._asdict() | {"x": x, "y": y})
     groups = [{"count": one.count, "share": one.share, "keywords": plain(one.words)} for one in found.senses]
     total = {"word": body.word, "count": lines.documents.total(), "documents": dict(lines.documents.most_common())}
     return total | {"silhouette": found.silhouette, "senses": groups if body.senses else [], "lines": shown}
