@@ -198,6 +198,8 @@ def test_a_word_in_the_corpus(open_page, address, language):
     page.wait_for_selector("button.sense")
     found = ask(page, address, "concordance", corpus=corpus, word=word, count=2, reach=500)
     assert page.locator("button.sense").count() == len(found["senses"]) == 2
+    names = {"en": ("Group 1", "Sense 1"), "zh": ("第 1 组", "词义 1")}[corpus]
+    assert page.locator("button.sense b").first.inner_text() == names[found["confidence"] is not None]
     assert str(found["count"]) in page.locator(".count").inner_text()
 
     page.locator("button.sense").nth(1).click()  # senses filter lines

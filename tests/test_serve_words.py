@@ -10,7 +10,16 @@ from serving import SAMPLE, client_of, wait_for_corpora
 
 import elmokit
 from elmokit.answers import plain
-from elmokit.lexicon import build_index, context_neighbors, find_lines, open_corpus, substitutes, surprisal
+from elmokit.lexicon import (
+    Surroundings,
+    build_index,
+    context_neighbors,
+    find_lines,
+    find_senses,
+    open_corpus,
+    substitutes,
+    surprisal,
+)
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.lexicon.predictions import position_probabilities
 from elmokit.lexicon.ranks import rank_words
@@ -153,6 +162,10 @@ def test_senses(client):
     assert found["occurrences"][0].keys() == {"token", "sentence", "position", "document"}
     assert len(found["labels"]) == len(found["points"])
     assert all(len(one["examples"]) <= 2 for one in found["senses"])
+    by_itself = ask(client, "/senses", word="bank")
+    corpus = open_corpus(SAMPLE, elmokit.load("en").tokenizer)
+    said = find_senses("bank", corpus, Surroundings(elmokit.load("en")), layers="top")
+    assert (by_itself["apart"], len(by_itself["senses"])) == (said.apart, len(said.senses))
     own = ask(client, "/senses", word="bank", by="word", layers=1, count=3)
     assert len(own["senses"]) == 3
     assert ask(client, "/senses", word="bank", limit=1)["silhouette"] is None

@@ -168,7 +168,7 @@ class SensesRequest(Ours):
     limit: Annotated[int, Field(ge=1)] = 1000
     count: Annotated[int | None, Field(ge=1, le=50)] = None
     most: Annotated[int, Field(ge=1, le=50)] = 5
-    least_silhouette: float = 0.1
+    least_silhouette: float | None = None
     examples: Annotated[int, Field(ge=0, le=100)] = 3
     keywords: Annotated[int, Field(ge=0, le=100)] = 8
     seed: Annotated[int, Field(ge=0, lt=1 << 53)] = 0

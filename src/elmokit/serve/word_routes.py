@@ -173,7 +173,8 @@ def _concordance(lines: Lines, body: ConcordanceRequest) -> Object:
         shown.append(line._asdict() | {"x": x, "y": y})
     groups = [{"count": one.count, "share": one.share, "keywords": plain(one.words)} for one in found.senses]
     total = {"word": body.word, "count": lines.documents.total(), "documents": dict(lines.documents.most_common())}
-    return total | {"silhouette": found.silhouette, "senses": groups if body.senses else [], "lines": shown}
+    claim = {"silhouette": found.silhouette, "apart": found.apart, "confidence": found.confidence}
+    return total | claim | {"senses": groups if body.senses else [], "lines": shown}
 
 
 def read_query(text: str, position: int | None, tokenizer: Tokenizer) -> BracketedWord:

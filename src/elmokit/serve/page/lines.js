@@ -6,6 +6,11 @@ const NO_LETTERS = /[^\p{L}\p{N}\s]+/gu;
 /** What lines can be sorted by. */
 export const SORTS = ["text", "left", "right", "sense", "source"];
 
+/** What the groups of lines may be called: senses only where they stand apart. */
+export function nounOf({ confidence }) {
+  return confidence === null ? "group" : "sense";
+}
+
 /** The numbers of the lines in order: as they come, by the words before or after, by sense, by document. */
 export function sorted(lines, by, language) {
   const order = Array.from(lines.keys());

@@ -3,6 +3,7 @@
 import { colorOf } from "./colors.js";
 import { canvasFor, lettering } from "./export.js";
 import { element, svg } from "./dom.js";
+import { nounOf } from "./lines.js";
 import { t } from "./texts.js";
 
 const RADIUS = 4;
@@ -144,7 +145,8 @@ function nearestTo(lines, plane, { offsetX, offsetY }) {
 }
 
 /** The points as a picture to save, with the word above and the keywords of its senses below. */
-export function scatterPicture({ lines, senses, word }, mask) {
+export function scatterPicture(found, mask) {
+  const { lines, senses, word } = found;
   const plane = planeOf(lines);
   plane.fit(640, 480);
   const seen = lines.filter((_, number) => mask[number]);
@@ -154,7 +156,7 @@ export function scatterPicture({ lines, senses, word }, mask) {
   });
   const legend = senses.flatMap(({ keywords }, index) => {
     const y = plane.height + 12 + 22 * index;
-    const text = `${t("sense-number", { number: index + 1 })}: ${keywords.map((one) => one.word).join(", ")}`;
+    const text = `${t(`${nounOf(found)}-number`, { number: index + 1 })}: ${keywords.map((one) => one.word).join(", ")}`;
     return [
       svg("circle", { cx: MARGIN, cy: y - 5, r: RADIUS + 1, fill: colorOf(index) }),
       lettering(text, MARGIN + 14, y),

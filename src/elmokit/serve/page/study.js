@@ -5,7 +5,7 @@ import { colorOf } from "./colors.js";
 import { afterPause, element, replaceContent } from "./dom.js";
 import { saving } from "./export.js";
 import { kwicTable } from "./kwic.js";
-import { SORTS, matching, sorted } from "./lines.js";
+import { SORTS, matching, nounOf, sorted } from "./lines.js";
 import { scatter, scatterPicture } from "./scatter.js";
 import { hashOf, readState } from "./state.js";
 import { language, number, percent, t } from "./texts.js";
@@ -141,11 +141,13 @@ function filterField(app) {
   return { root: labelled(t("containing"), input), show };
 }
 
-/** The senses: each can be switched on; none on means all. */
-function senseList(app, { senses }) {
+/** The senses, or groups that do not stand apart enough to be called so: each can be switched on; none on means all. */
+function senseList(app, found) {
+  const { senses } = found;
+  const noun = nounOf(found);
   const buttons = senses.map(({ count, share, keywords }, index) => {
     const toggle = () => app.set({ sense: toggled(buttons, index) }, { replace: true });
-    const title = element("b", {}, t("sense-number", { number: index + 1 }));
+    const title = element("b", {}, t(`${noun}-number`, { number: index + 1 }));
     const swatch = element("i", { style: { background: colorOf(index) }, "aria-hidden": true });
     const size = element("small", {}, `${number(count)} · ${percent(share)}`);
     const words = element("span", { class: "keywords" }, keywords.map(({ word }) => word).join(" · "));
@@ -160,7 +162,7 @@ function senseList(app, { senses }) {
   });
   const show = (chosen) =>
     buttons.forEach((one, index) => one.setAttribute("aria-pressed", String(chosen.has(index + 1))));
-  const title = element("h2", {}, t(senses.length > 1 ? "senses" : "one-sense"));
+  const title = element("h2", {}, t(senses.length > 1 ? `${noun}s` : "one-sense"));
   return { root: element("div", { class: "list" }, title, buttons), show };
 }
 
@@ -190,16 +192,16 @@ function documentList(app, { documents }) {
   return { root, show };
 }
 
-function lineDetail({ model }, { left, word, right, document, sentence, sense }) {
+function lineDetail(found, { left, word, right, document, sentence, sense }) {
   const text = `${left}${word}${right}`;
   const where = [
     document,
     t("sentence-number", { number: number(sentence + 1) }),
-    sense && t("sense-number", { number: sense }),
+    sense && t(`${nounOf(found)}-number`, { number: sense }),
   ];
   const link = element(
     "a",
-    { href: hashOf({ view: "sentence", text, at: Array.from(left).length, model }) },
+    { href: hashOf({ view: "sentence", text, at: Array.from(left).length, model: found.model }) },
     t("see-sentence"),
   );
   return [
