@@ -40,10 +40,10 @@ class Calibration(NamedTuple):
 
 
 CALIBRATIONS = {
-    Surroundings: Calibration(least=0.33, even=0.233, slope=5.1),
-    SubstituteVectors: Calibration(least=0.21, even=0.155, slope=12.8),
+    Surroundings: Calibration(least=0.29, even=0.205, slope=5.4),
+    SubstituteVectors: Calibration(least=0.15, even=0.104, slope=12.2),
 }
-OWN_VECTORS = Calibration(least=0.43, even=0.268, slope=2.1)
+OWN_VECTORS = Calibration(least=0.38, even=0.250, slope=3.0)
 
 
 class Keyword(NamedTuple):
