@@ -11,7 +11,7 @@ from pymdownx.slugs import slugify
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/elmokit/bundled/*/README.md")])
 CODE = re.compile(r"^(```+).*?^\1|``?[^`\n]+``?", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\(\s*<?([^)\s>]+)")
+LINK = re.compile(r"""(?:\]\(\s*<?|\bsrc=")([^)\s>"]+)""")
 HEADING = re.compile(r"^#+ (.+?)(?: \{[^}]*\})?$", re.MULTILINE)
 ID = re.compile(r"""\bid=["']([^"']+)|\{[^}\n]*#([\w-]+)[^}\n]*\}""")
 
