@@ -12,6 +12,7 @@ from elmokit import __version__
 from elmokit.errors import ConfigError
 from elmokit.progress import Progress, tracked
 from elmokit.shards import Shard, Shards, read_shard
+from elmokit.translation import translate
 
 if TYPE_CHECKING:
     from elmokit.config import Tokenization
@@ -60,7 +61,8 @@ class ShardOptions:
         if self.shard is not None:
             shard = read_shard(self.shard)
             made = shards.make(shard, write)
-            print(f"{shards.path(shard)}: shard {shard} {'is done' if made else 'was done already'}")
+            said = translate(f"shard {shard} is done" if made else f"shard {shard} was done already")
+            print(f"{shards.path(shard)}: {said}")
             return False
         if self.dask:
             from elmokit.integrations.dask import compute_shards

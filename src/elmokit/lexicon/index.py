@@ -290,10 +290,8 @@ def _fill(
     tables.check(rows=manifest.rows, sentences=manifest.sentences)
     left = islice(corpus, manifest.sentences, None)
     for chunk in in_chunks(left, CHUNK_TOKENS, length=lambda one: len(_context(one).tokens)):
-        contexts, vectors = (
-            [_context(one) for one in chunk],
-            [one.vectors for one in chunk if isinstance(one, Embedded)],
-        )
+        contexts = [_context(one) for one in chunk]
+        vectors = [one.vectors for one in chunk if isinstance(one, Embedded)]
         if not vectors:
             vectors = embedder.embed([one.words for one in contexts], layers=manifest.reading.layer)  # (T, D) each
         tables.add(contexts, vectors, first=manifest.sentences)
