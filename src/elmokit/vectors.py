@@ -11,23 +11,18 @@ The columns are `lengths`, tokens a sentence; `starts` and `ends`, where a token
 make each as wide as the longest. A line feed within is a blank.
 
 For all layers the arrays of .h5 are (layers, tokens, width), and `vectors` of the others (tokens, layers, width).
-
-A shard is a .safetensors file whose `documents` begin with their index among all, by which shards are joined.
 """
 
 import json
 import struct
 import zipfile
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from heapq import merge
-from operator import itemgetter
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import h5py
 import numpy as np
@@ -35,16 +30,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-from elmokit.embedder import Layers, Vectors
+from elmokit.embedder import Vectors
 from elmokit.errors import ConfigError, DataError, MissingExtraError
 from elmokit.files import parsing, replacing, writing
 from elmokit.hdf5 import NewHdf5
 from elmokit.text.corpus import Context
-from elmokit.text.metadata import Metadata
 from elmokit.text.tokenizers import Token
-
-if TYPE_CHECKING:
-    from elmokit.elmo import Elmo
 
 HEADER_ROOM = 1024  # bytes kept free at the head of a file whose length is known only at its end
 ROWS_A_GROUP = 8192
@@ -92,51 +83,6 @@ def write_vectors(path: Path, sentences: Iterable[Embedded]) -> int:
             with writing(path):
                 writer.close()
     return number + 1
-
-
-def embed_corpus(
-    elmo: "Elmo", sentences: Iterable[tuple[int, Context]], layers: Layers
-) -> Iterator[tuple[int, Embedded]]:
-    """Sentences with their vectors, in order and in bounded memory, each with the index of its document."""
-    waiting: deque[tuple[int, Context]] = deque()
-
-    def tokens() -> Iterator[list[str]]:
-        for sentence in sentences:
-            waiting.append(sentence)
-            yield sentence[1].words
-
-    for vectors in elmo.embed_stream(tokens(), layers=layers):
-        index, context = waiting.popleft()
-        yield index, Embedded(context, vectors)
-
-
-def write_shard(path: Path, sentences: Iterable[tuple[int, Embedded]]) -> int:
-    """Write the sentences of some documents, each with the index of its document, to be joined with others."""
-    return write_vectors(path, (_with_document(one, f"{index} {one.context.document}") for index, one in sentences))
-
-
-@dataclass(frozen=True)
-class JoinedShards:
-    """The sentences of all shards in the order of their documents, read anew at each iteration."""
-
-    paths: Sequence[Path]
-    metadata: Metadata | None = None
-
-    def __iter__(self) -> Iterator[Embedded]:
-        for _, one in merge(*map(_read_shard, self.paths), key=itemgetter(0)):
-            fields = self.metadata.of(one.context.document) if self.metadata else {}
-            yield one._replace(context=one.context._replace(metadata=fields)) if fields else one
-
-
-def _read_shard(path: Path) -> Iterator[tuple[int, Embedded]]:
-    with parsing(path, "a shard of vectors", kind=DataError, remedy="Remove it, and give the same command again"):
-        for one in _read_embedded(path):
-            index, _, document = one.context.document.partition(" ")
-            yield int(index), _with_document(one, document)
-
-
-def _with_document(one: Embedded, document: str) -> Embedded:
-    return one._replace(context=one.context._replace(document=document))
 
 
 def check_output(path: Path) -> None:
@@ -346,7 +292,7 @@ def _read_safetensors(path: Path) -> Iterator[Vectors]:
         yield from _sentences(file.get_tensor("vectors"), file.get_tensor("lengths"))
 
 
-def _read_embedded(path: Path) -> Iterator[Embedded]:
+def read_embedded(path: Path) -> Iterator[Embedded]:
     """The sentences that `SafetensorsWriter` wrote, without having more than one in memory."""
     content = np.memmap(path, np.uint8, mode="r")
     header = json.loads(content[8:HEADER_ROOM].tobytes())

@@ -60,7 +60,8 @@ def embed(
     from elmokit.text.corpus import beginning, open_corpus
     from elmokit.text.documents import open_texts
     from elmokit.text.tokenizers import get_tokenizer
-    from elmokit.vectors import JoinedShards, embed_corpus, write_vectors
+    from elmokit.vector_shards import JoinedShards, embed_corpus
+    from elmokit.vectors import write_vectors
 
     files = open_texts([source, *more], **text.files, repeatable=False)
     computing: dict[str, Any] = {"precision": precision, "device": device, "batch_tokens": batch_tokens}

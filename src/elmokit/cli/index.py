@@ -42,7 +42,7 @@ def build(
     from elmokit.lexicon.index_tables import import_lancedb
     from elmokit.text.corpus import beginning
     from elmokit.text.documents import open_texts
-    from elmokit.vectors import JoinedShards
+    from elmokit.vector_shards import JoinedShards
 
     import_lancedb()
     parts.check(*corpus)

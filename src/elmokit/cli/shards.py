@@ -87,7 +87,7 @@ def embedded_shards(
     """The vectors of a corpus in parts that are to be joined; none if only one was asked for, or none at all."""
     import torch
 
-    from elmokit.vectors import embed_corpus, write_shard
+    from elmokit.vector_shards import embed_corpus, write_shard
 
     if options.count is None:
         return None
