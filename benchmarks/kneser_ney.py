@@ -3,6 +3,8 @@
 
     python benchmarks/kneser_ney.py my-model               3-grams of the text that the run was trained on
     python benchmarks/kneser_ney.py my-model --order 5     5-grams
+    python benchmarks/kneser_ney.py my-model --text held-out.txt.xz --text novels.txt.xz
+                                                           on these texts instead of the run's held-out one
 
 The vocabulary is the run's, and the words predicted are those of `elmokit perplexity`, each way. Smoothing is modified
 Kneser-Ney (Chen and Goodman, 1998), interpolated, nothing pruned, as KenLM's lmplz estimates it:
@@ -16,20 +18,22 @@ before it. Below the unigrams all words are equally likely, but for the one that
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+import elmokit
 from elmokit.checkpoints.native import VOCABULARY
 from elmokit.errors import ConfigError, DataError, ElmoError
 from elmokit.pretrain.corpus import Corpus, read_corpus
 from elmokit.pretrain.evaluation import Perplexity
 from elmokit.pretrain.run import CORPUS
-from elmokit.text.numbering import UNK_ID
-from elmokit.text.vocabulary import read_vocabulary
+from elmokit.text.corpus import open_corpus
+from elmokit.text.numbering import BOS_ID, UNK_ID
+from elmokit.text.vocabulary import BOS, EOS, read_vocabulary
 
 FALLBACK = (0.0, 0.5, 1.0, 1.5)  # KenLM's
 
@@ -166,17 +170,49 @@ def _contexts(numbers: NDArray[np.int32], starts: NDArray[np.bool_]) -> NDArray[
     return contexts
 
 
-def perplexity_of(corpus: Corpus, order: int) -> Perplexity:
-    """The perplexity of the held-out text for n-grams of the training text, both with the corpus's vocabulary."""
+class HeldOut(NamedTuple):
+    """Text to measure on."""
+
+    ids: Ids
+    """Of the vocabulary, <S> word… </S> for each sentence."""
+    tokens: int
+    unknown: int
+    """Tokens that count as <UNK>."""
+
+
+def held_out_of(corpus: Corpus) -> HeldOut:
+    """What the run held out."""
     if not corpus.valid.tokens:
         raise DataError(f"{corpus.folder}: no text is held out to measure on")
-    size = len(corpus.vocabulary)
-    train, valid = (np.where(part.ids < size, part.ids, UNK_ID) for part in (corpus.train, corpus.valid))
-    forward, backward = (
-        -KneserNey(train[::step], order, vocab_size=size).log_probabilities(valid[::step]).mean() for step in (1, -1)
-    )
-    targets = len(valid) - corpus.valid.sentences
-    return Perplexity(math.exp(forward), math.exp(backward), targets, corpus.valid.unknown)
+    return HeldOut(_known(corpus.valid.ids, corpus), corpus.valid.tokens, corpus.valid.unknown)
+
+
+def read_text(path: Path, elmo: elmokit.Elmo) -> HeldOut:
+    """A text as `elmokit perplexity` reads it."""
+    assert elmo.vocabulary is not None
+    contexts = open_corpus([path], elmo.tokenizer, repeatable=False)
+    sentences = [elmo.vocabulary.encode([BOS, *context.words, EOS]) for context in contexts]
+    if not sentences:
+        raise DataError(f"{path}: there is no text to measure on")
+    ids = np.concatenate(sentences)
+    return HeldOut(ids, len(ids) - 2 * len(sentences), int((ids == UNK_ID).sum()))
+
+
+def perplexities_of(corpus: Corpus, order: int, texts: Sequence[HeldOut]) -> list[Perplexity]:
+    """The perplexity of each text for n-grams of the training text, both with the corpus's vocabulary."""
+    train, losses = _known(corpus.train.ids, corpus), []
+    for step in (1, -1):
+        ngrams = KneserNey(train[::step], order, vocab_size=len(corpus.vocabulary))
+        losses.append([-ngrams.log_probabilities(text.ids[::step]).mean() for text in texts])
+        del ngrams  # gigabytes: before those of the other direction are counted
+    return [
+        Perplexity(math.exp(forward), math.exp(backward), int((text.ids != BOS_ID).sum()), text.unknown)
+        for text, forward, backward in zip(texts, *losses, strict=True)
+    ]
+
+
+def _known(ids: Ids, corpus: Corpus) -> Ids:
+    return np.where(ids < len(corpus.vocabulary), ids, UNK_ID)
 
 
 def read_run(folder: Path) -> Corpus:
@@ -195,17 +231,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="the folder of a run of `elmokit pretrain`")
     parser.add_argument("--order", type=int, default=3, help="words in an n-gram")
+    parser.add_argument("--text", type=Path, action="append", default=[], help="text to measure on")
     args = parser.parse_args()
     try:
         corpus = read_run(args.run)
-        found = perplexity_of(corpus, args.order)
+        elmo = elmokit.load(args.run) if args.text else None
+        texts = [read_text(path, elmo) for path in args.text] if elmo else [held_out_of(corpus)]
+        results = perplexities_of(corpus, args.order, texts)
     except ElmoError as error:
         parser.exit(2, f"kneser_ney: {error}\n")
-    print(f"forward   {found.forward:,.2f}\nbackward  {found.backward:,.2f}\naverage   {found.average:,.2f}")
-    print(
-        f"{found.targets:,} words predicted each way; vocabulary {len(corpus.vocabulary):,}; "
-        f"{found.unknown:,} tokens ({corpus.valid.oov_rate:.2%}) count as <UNK>"
-    )
+    for path, text, found in zip(args.text or [args.run], texts, results, strict=True):
+        if args.text:
+            print(path.name)
+        print(f"forward   {found.forward:,.2f}\nbackward  {found.backward:,.2f}\naverage   {found.average:,.2f}")
+        print(
+            f"{found.targets:,} words predicted each way; vocabulary {len(corpus.vocabulary):,}; "
+            f"{found.unknown:,} tokens ({text.unknown / text.tokens:.2%}) count as <UNK>"
+        )
 
 
 if __name__ == "__main__":

@@ -270,6 +270,11 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
+def perplexity_of(corpus, order):
+    (found,) = kneser_ney.perplexities_of(corpus, order, [kneser_ney.held_out_of(corpus)])
+    return found
+
+
 class TestOfARun:
     @pytest.fixture
     def corpus(self, run):
@@ -278,7 +283,7 @@ class TestOfARun:
     def test_the_targets_are_those_of_the_bilm(self, run, corpus):
         elmo = elmokit.load(run)
         theirs = perplexity(elmo, sentences_of(corpus.valid.ids, corpus.words))
-        ours = kneser_ney.perplexity_of(corpus, 3)
+        ours = perplexity_of(corpus, 3)
         assert corpus.vocabulary.words == elmo.vocabulary.words
         assert (ours.targets, ours.unknown) == (theirs.targets, theirs.unknown)
         assert ours.unknown > 20
@@ -290,7 +295,7 @@ class TestOfARun:
             [corpus.vocabulary.encode([BOS, *words, EOS]).tolist() for words in sentences_of(part.ids, corpus.words)]
             for part in (corpus.train, corpus.valid)
         )
-        found = kneser_ney.perplexity_of(corpus, order)
+        found = perplexity_of(corpus, order)
         for direction, step in ((found.forward, 1), (found.backward, -1)):
             plain = Plain([sentence[::step] for sentence in train], order, len(corpus.vocabulary))
             logs = plain.log_probabilities([sentence[::step] for sentence in held_out])
@@ -300,7 +305,7 @@ class TestOfARun:
     def test_on_the_command_line(self, run, corpus, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["kneser_ney.py", str(run), "--order", "2"])
         kneser_ney.main()
-        found = kneser_ney.perplexity_of(corpus, 2)
+        found = perplexity_of(corpus, 2)
         lines = capsys.readouterr().out.splitlines()
         assert lines[:3] == [
             f"forward   {found.forward:.2f}",
@@ -310,6 +315,22 @@ class TestOfARun:
         assert f"{found.targets:,} words predicted" in lines[3]
         assert f"vocabulary {len(corpus.vocabulary)};" in lines[3]
         assert f"{100 * found.unknown / corpus.valid.tokens:.2f}%" in lines[3]
+
+    def test_on_other_texts(self, run, corpus, tmp_path, monkeypatch, capsys):
+        held_out = [" ".join(words) + "\n" for words in sentences_of(corpus.valid.ids, corpus.words)]
+        (tmp_path / "same.txt").write_text("".join(held_out), encoding="utf-8")
+        (tmp_path / "first.txt").write_text(held_out[0], encoding="utf-8")
+        texts = ["--text", str(tmp_path / "same.txt"), "--text", str(tmp_path / "first.txt")]
+        monkeypatch.setattr(sys, "argv", ["kneser_ney.py", str(run), "--order", "2", *texts])
+        kneser_ney.main()
+        found, lines = perplexity_of(corpus, 2), capsys.readouterr().out.splitlines()
+        assert lines[0] == "same.txt"
+        assert lines[3] == f"average   {found.average:.2f}"
+        assert lines[4].startswith(f"{found.targets:,} words predicted")
+        assert lines[5] == "first.txt"
+        elmo = elmokit.load(run)
+        first = perplexity(elmo, [held_out[0].split()])
+        assert lines[9].startswith(f"{first.targets} words predicted")
 
     @pytest.mark.parametrize("arguments", [["missing"], ["{run}", "--order", "0"], ["{run}/corpus"]])
     def test_mistakes_on_the_command_line(self, arguments, run, monkeypatch, capsys):
@@ -345,4 +366,4 @@ class TestVocabularyOfARun:
     def test_nothing_held_out(self, folder):
         write_vocabulary(folder / "vocab.txt", Vocabulary([BOS, EOS, "<UNK>", "two", "absent"]))
         with pytest.raises(DataError, match="held out"):
-            kneser_ney.perplexity_of(kneser_ney.read_run(folder), 3)
+            perplexity_of(kneser_ney.read_run(folder), 3)
