@@ -341,19 +341,26 @@ def test_a_trained_model_has_the_same_vectors_in_simple_elmo(finished, tmp_path)
     np.testing.assert_allclose(np.load(tmp_path / "vectors.npy"), ours, atol=1e-5)  # float32, in another order
 
 
+def ignore_interrupts():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def test_interrupted_anywhere_and_resumed_is_the_same_to_the_bit(text, tmp_path):
-    """Ctrl-C does not choose its moment, which is hardly ever the one between two steps."""
+    """Ctrl-C does not choose its moment, nor does SIGTERM, which alone reaches what a shell runs in the background."""
     command = ["pretrain", str(text), *SMALL, "-s", "training.epochs=2", "-s", "training.evaluate_steps=40"]
     main([*command, "-o", str(tmp_path / "whole")])
     parts = [sys.executable, "-m", "elmokit", *command, "-o", str(tmp_path / "parts")]
-    for resume in ([], ["--resume"]):
-        settings = {"env": os.environ | {"OMP_NUM_THREADS": "1"}, "preexec_fn": hear_interrupts}
+    for resume, number, hear in (
+        ([], signal.SIGINT, hear_interrupts),
+        (["--resume"], signal.SIGTERM, ignore_interrupts),
+    ):
+        settings = {"env": os.environ | {"OMP_NUM_THREADS": "1"}, "preexec_fn": hear}
         process = subprocess.Popen([*parts, *resume], stderr=subprocess.PIPE, text=True, **settings)
         for line in process.stderr:
             if "perplexity" in line:
                 break
         time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert re.search(r"^saved at step \d+; the same command with --resume goes on$", errors, re.MULTILINE)

@@ -12,15 +12,13 @@
 """
 
 import os
-import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import Any
 
 import msgspec
@@ -49,6 +47,7 @@ from elmokit.pretrain.corpus import (
     read_manifest,
 )
 from elmokit.pretrain.evaluation import Perplexity, mean_prediction, perplexity, sentences_of, spread_sentences
+from elmokit.pretrain.interrupts import terminated_as_interrupted, uninterrupted
 from elmokit.pretrain.recipe import Recipe, TrainSettings, make_recipe
 from elmokit.pretrain.records import Records, known_before
 from elmokit.pretrain.trainer import DivergedError, StepResult, Trainer, new_model, start_words
@@ -171,7 +170,9 @@ class PretrainingRun:
         if self.progress is None:
             self._train()
             return None
-        with closing(Records(self.folder, step=self.trainer.step)) as self.records:
+        # Of several processes torchrun terminates those whose others have died: nothing can be saved together then.
+        heard = terminated_as_interrupted() if self.trainer.world == 1 else nullcontext()
+        with closing(Records(self.folder, step=self.trainer.step)) as self.records, heard:
             self.progress.message(self._corpus_facts())
             self.progress.message(self._model_facts())
             found = self._measure(self._train(), None, tokens=None)
@@ -193,7 +194,7 @@ class PretrainingRun:
         try:
             while trainer.step < trainer.total_steps:
                 start = time.perf_counter()
-                with _uninterrupted():
+                with uninterrupted():
                     result = trainer.advance()
                 self._report(result, time.perf_counter() - start)
                 self._save_in_time()
@@ -316,23 +317,6 @@ class PretrainingRun:
             start = time.perf_counter()
             self.trainer.accumulate_gradients()
             return time.perf_counter() - start
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits for the end of a step: half of one is nothing to go on from."""
-    handler = signal.getsignal(signal.SIGINT)
-    if current_thread() is not main_thread() or not callable(handler):  # nobody is heard here
-        yield
-        return
-    pressed: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def _check_folder(folder: Path, recipe: Recipe, *, resume: bool, new: bool) -> bool:
