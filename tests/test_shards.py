@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BYTES, random_checkpoint
+from safetensors import safe_open
 
 from elmokit.checkpoints import write_checkpoint
 from elmokit.cli import main
@@ -132,6 +133,21 @@ def test_a_damaged_shard_is_named(tmp_path, here, capsys):
     assert f"{path}: cannot be read as a shard of vectors" in capsys.readouterr().err
     assert not (tmp_path / "v.npz").exists()
     assert path.exists()
+
+
+def test_a_shard_with_a_vector_that_is_none_is_named(tmp_path, here, capsys):
+    embed(tmp_path / "v.npz", "--shard", "1/2")
+    [path] = (tmp_path / "v.npz.shards").iterdir()
+    with safe_open(path, framework="np") as file:
+        size = file.get_tensor("vectors")[:1].nbytes
+    content = path.read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    start = 8 + int.from_bytes(content[:8], "little") + header["vectors"]["data_offsets"][0]
+    path.write_bytes(content[:start] + b"\xff" * size + content[start + size :])
+    with pytest.raises(SystemExit):
+        embed(tmp_path / "v.npz", "--shards", "2")
+    assert f"{path}: cannot be read as a shard of vectors: vectors that are NaN" in capsys.readouterr().err
+    assert not (tmp_path / "v.npz").exists()
 
 
 def test_what_is_not_ours_stays(tmp_path, here):

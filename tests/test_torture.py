@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 from torture.callers import threads
-from torture.commands import full_disk, kill, two_writers
+from torture.commands import fill, kill, two_writers
 from torture.mutants import MUTANTS, MUTANTS_A_PROCESS
 from torture.outcomes import CLEAR, RIGHT, Outcomes
 from torture.strangers import server_tricks, wild_text
@@ -50,4 +50,4 @@ def test_two_writers(tmp_path):
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root may mount a disk")
 def test_full_disks(tmp_path):
     """One on which embed wrote HDF5, said that the disk was full, and crashed as it ended."""
-    assert all_good(full_disk(Random("full and read-only disks 7 5"), tmp_path))
+    assert all_good(fill("embed .h5", Random(1), tmp_path))

@@ -11,6 +11,8 @@ from heapq import merge
 from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
+
 from elmokit.elmo import Elmo
 from elmokit.embedder import Layers
 from elmokit.errors import DataError
@@ -47,18 +49,20 @@ class JoinedShards:
 
     paths: Sequence[Path]
     metadata: Metadata | None = None
+    allow_nonfinite: bool = False
 
     def __iter__(self) -> Iterator[Embedded]:
-        for _, one in merge(*map(_read_shard, self.paths), key=itemgetter(0)):
+        for _, one in merge(*map(self._read, self.paths), key=itemgetter(0)):
             fields = self.metadata.of(one.context.document) if self.metadata else {}
             yield one._replace(context=one.context._replace(metadata=fields)) if fields else one
 
-
-def _read_shard(path: Path) -> Iterator[tuple[int, Embedded]]:
-    with parsing(path, "a shard of vectors", kind=DataError, remedy="Remove it, and give the same command again"):
-        for one in read_embedded(path):
-            index, _, document = one.context.document.partition(" ")
-            yield int(index), _with_document(one, document)
+    def _read(self, path: Path) -> Iterator[tuple[int, Embedded]]:
+        with parsing(path, "a shard of vectors", kind=DataError, remedy="Remove it, and give the same command again"):
+            for one in read_embedded(path):
+                if not (self.allow_nonfinite or np.isfinite(one.vectors).all()):
+                    raise ValueError("vectors that are NaN or infinite")
+                index, _, document = one.context.document.partition(" ")
+                yield int(index), _with_document(one, document)
 
 
 def _with_document(one: Embedded, document: str) -> Embedded:

@@ -16,13 +16,13 @@ from torture.outcomes import CLEAR, RIGHT, Attempt, Outcomes, workshop
 from torture.strangers import server_tricks, wild_text
 
 CAMPAIGNS: dict[str, tuple[Attempt, float]] = {  # and its share of the time
-    "mutants of every format": (any_mutant, 0.1),
-    "kills": (kill_any, 0.6),
-    "full and read-only disks": (full_disk, 0.15),
+    "mutants of every format": (any_mutant, 0.06),
+    "kills": (kill_any, 0.64),
+    "full and read-only disks": (full_disk, 0.18),
     "two writers": (two_writers, 0.05),
-    "wild text": (wild_text, 0.04),
-    "servers with tricks": (server_tricks, 0.03),
-    "threads": (threads, 0.03),
+    "wild text": (wild_text, 0.03),
+    "servers with tricks": (server_tricks, 0.02),
+    "threads": (threads, 0.02),
 }
 
 

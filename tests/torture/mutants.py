@@ -19,6 +19,8 @@ from elmokit.elmo import Elmo
 from elmokit.files import read_state, write_state
 from elmokit.static.embedders import StaticVectors
 from elmokit.static.files import write_vectors as write_static
+from elmokit.text.metadata import read_metadata
+from elmokit.vector_shards import JoinedShards, write_shard
 from elmokit.vectors import read_vectors, write_vectors
 from torture.outcomes import Attempt, Outcomes, isolated, workshop
 
@@ -107,6 +109,19 @@ def write_some_state(path: Path) -> None:
     write_state(path, {"step": 3, "weights": random_checkpoint(BYTES).weights})
 
 
+def write_some_shard(path: Path) -> None:
+    write_shard(path, enumerate(embedded(SENTENCES)))
+
+
+def join_shard(path: Path) -> str | None:
+    finite = all(np.isfinite(one.vectors).all() for one in JoinedShards([path]))
+    return None if finite else "vectors that are no numbers"
+
+
+def study_table(path: Path) -> None:
+    read_metadata(path).of("a.txt")
+
+
 MUTANTS: dict[str, Attempt] = {
     **{name: attempt(name, one.make, partial(embeds, start=one.start)) for name, one in SPECIMENS.items()},
     **{name: alone(path.name, partial(shutil.copy, path), embeds) for name, path in ARCHIVES.items()},
@@ -117,6 +132,14 @@ MUTANTS: dict[str, Attempt] = {
     **{
         f"words{ending}": alone(f"w{ending}", write_some_static, StaticVectors.load)
         for ending in (".txt", ".vec.gz", ".bin", ".safetensors")
+    },
+    "shard of vectors": alone("1-of-1.safetensors", write_some_shard, join_shard),
+    **{
+        f"metadata{ending}": alone(f"m{ending}", lambda path, text=text: path.write_text(text, "utf-8"), study_table)
+        for ending, text in (
+            (".csv", 'document,date,author\na.txt,1850,"Lu, Xun"\nb,1900,鲁迅\n'),
+            (".tsv", "document\tdate\na.txt\t1850\nb\t鲁迅\n"),
+        )
     },
     "state of a run": alone("training.pt", write_some_state, read_state),
     **{

@@ -77,7 +77,7 @@ def embed(
         if parts.shard:
             return
         if shards:
-            count = write_vectors(output, JoinedShards(shards.paths))
+            count = write_vectors(output, JoinedShards(shards.paths, allow_nonfinite=allow_nonfinite))
             shards.remove()
         else:
             sentences = tracked(corpus.numbered(), progress, "embedding", unit="sentences")
