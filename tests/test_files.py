@@ -67,6 +67,18 @@ class TestFiles:
         finally:
             subprocess.run(["umount", str(tmp_path)], check=True)
 
+    def test_a_full_disk_that_has_no_room_for_a_lock(self, tmp_path):
+        mounted = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)]
+        if os.name != "posix" or os.getuid() or subprocess.run(mounted, capture_output=True, check=False).returncode:
+            pytest.skip("needs root and mount")
+        try:
+            (tmp_path / "full").write_bytes(bytes(4096))
+            with pytest.raises(OutputError, match="cannot be written: No space left on device$"), locked(tmp_path):
+                pass
+            assert [file.name for file in tmp_path.iterdir()] == ["full"]
+        finally:
+            subprocess.run(["umount", str(tmp_path)], check=True)
+
     def test_what_killed_processes_left_of_the_same_file_goes(self, tmp_path, dead):
         for name in (f".7.{dead}.partial.a.txt", f".7.{dead}.partial.a.txt.flat", f".7.{dead}.partial.b.txt"):
             (tmp_path / name).touch()

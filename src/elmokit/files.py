@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_ident
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from platformdirs import user_cache_path
@@ -191,12 +191,11 @@ def locked(folder: Path) -> Iterator[None]:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _locked_file(path) as file:
-        with writing(folder):
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
-            file.flush()
-        _remove_leftovers(folder, ".")
         try:
+            with writing(folder):
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
+            _remove_leftovers(folder, ".")
             yield
         finally:
             with suppress(OSError):
@@ -330,10 +329,10 @@ def _is_running_elsewhere(process: int) -> bool:
     return process != os.getpid()
 
 
-def _locked_file(path: Path) -> BinaryIO:
+def _locked_file(path: Path) -> io.FileIO:
     while True:
         with writing(path.parent):
-            file = path.open("a+b")
+            file = path.open("a+b", buffering=0)  # what a full disk has no room for would be written again on closing
         if fcntl is None:
             return file
         try:
