@@ -72,7 +72,8 @@ def main() -> None:
                 config_with(embed, folder), folder / name, overrides=paths | {"training.max_epochs": arguments.epochs}
             )
             score = accuracy(folder / name / "model-last", dev)
-            print(f"{name}: {score:.2%} of dev, {len(known):,} sentences, {time.process_time() - start:.0f} s of a processor")
+            seconds = time.process_time() - start
+            print(f"{name}: {score:.2%} of dev, {len(known):,} sentences, {seconds:.0f} s of a processor")
 
 
 if __name__ == "__main__":
