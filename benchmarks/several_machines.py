@@ -61,7 +61,6 @@ def scaling(args: argparse.Namespace, machines: tuple[str, str], folder: Path) -
     seconds: dict[int, list[float]] = {1: [], 2: []}
     for workers in [1, 2] * args.rounds:
         with cluster.running(machines[:workers], folder):
-            time.sleep(10)  # workers have started
             begin = time.monotonic()
             process = on_workers(args, machines[0], folder / "vectors.npz")
             _, told = process.communicate()

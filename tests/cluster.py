@@ -70,7 +70,7 @@ def started(command: Sequence[str], folder: Path, name: str, **environment: str)
 def running(
     machines: Sequence[str], folder: Path, *, python: str = sys.executable, **environment: str
 ) -> Iterator[None]:
-    """A scheduler on the first machine and a worker on each; a worker that dies is started again."""
+    """A scheduler on the first machine and a worker on each, ready; a worker that dies is started again."""
     dask = (python, "-m", "distributed.cli.dask_scheduler"), (python, "-m", "distributed.cli.dask_worker")
     with ExitStack() as stack:
         scheduler = inside(machines[0], *dask[0], "--host", HOSTS[0], "--port", "8786", "--no-dashboard")
@@ -81,7 +81,17 @@ def running(
             stack.enter_context(
                 started(inside(machine, *dask[1], SCHEDULER, *options), folder, work.name, **environment)
             )
+        for number in range(len(machines)):
+            _wait_for(folder / f"worker-{number}.log", "Registered to")
         yield
+
+
+def _wait_for(log: Path, words: str, *, seconds: float = 300) -> None:
+    """Wait until a program has said so: on a busy machine it takes longer to start than anybody waits for it."""
+    end = time.monotonic() + seconds
+    while words not in (said := log.read_text()):
+        assert time.monotonic() < end, said
+        time.sleep(0.1)
 
 
 @contextmanager
@@ -92,7 +102,9 @@ def torchrun(machines: Sequence[str], folder: Path, *arguments: str | Path) -> I
     with ExitStack() as stack:
         agents = []
         for number, machine in enumerate(machines):
-            own = [f"--rdzv-conf=is_host={number == 0:d}", f"--local-addr={HOSTS[number]}"]
+            # By default an agent that waits for a core for 15 seconds is taken for dead.
+            conf = f"is_host={number == 0:d},keep_alive_max_attempt=60,read_timeout=300"
+            own = [f"--rdzv-conf={conf}", f"--local-addr={HOSTS[number]}"]
             command = [sys.executable, "-m", "torch.distributed.run", *meet, *own, "-m", "elmokit", *arguments]
             inner, network = inside(machine, *_own_core(number), *command), {"GLOO_SOCKET_IFNAME": "cable"}
             agents.append(
@@ -132,7 +144,9 @@ def kill_workers(driver: "subprocess.Popen[str]", output: Path, kills: int, pick
     while done < kills and driver.poll() is None:
         time.sleep(pick.uniform(0, seconds))
         for process in pick.sample(found := running_commands(b"--shard", os.fsencode(output)), min(1, len(found))):
-            worker = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-            os.kill(worker, signal.SIGKILL)
-            done += 1
+            with suppress(OSError):  # it may have ended since
+                worker = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+                if worker in running_commands(b"--multiprocessing-fork"):  # not what takes in a dead worker's children
+                    os.kill(worker, signal.SIGKILL)
+                    done += 1
     return done

@@ -153,8 +153,10 @@ class FlatWriter:
         self._add("documents", document)
 
     def _add(self, name: str, *values: Any) -> None:
-        lines = [f"{str(value).replace(LINE_FEED, ' ')}\n" for value in values]
-        content = "".join(lines).encode() if COLUMNS[name] == "|u1" else np.array(values, COLUMNS[name]).tobytes()
+        if COLUMNS[name] == "|u1":
+            content = "".join(f"{str(value).replace(LINE_FEED, ' ')}\n" for value in values).encode()
+        else:
+            content = np.array(values, COLUMNS[name]).tobytes()
         self.columns[name].write(content)
 
     @property
