@@ -89,18 +89,26 @@ def chunked(path, randomness):
     return head.encode() + f"{size:x}\r\n".encode() + part + b"\r\n0\r\n\r\n"
 
 
+def slowly(connection, content, *, body):
+    """Send the first bytes one by one, or all but the last at once and these so; what is left to send."""
+    first = max(0, len(content) - 40) if body else 0
+    connection.sendall(content[:first])
+    for byte in content[first : first + 40]:
+        connection.sendall(bytes([byte]))
+        time.sleep(0.005)
+    return content[first + 40 :]
+
+
 def attempt(port, seed):
     """Send one, slowly at times; the status that came, or how the connection ended."""
     randomness = random.Random(seed)
     content, half = mutated(randomness)
+    half = half and randomness.random() < 0.97  # of the others, some wait for what never comes
     start = time.monotonic()
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as connection:
-            if randomness.random() < 0.02:
-                for byte in content[:40]:
-                    connection.sendall(bytes([byte]))
-                    time.sleep(0.005)
-                content = content[40:]
+            if randomness.random() < 0.04:
+                content = slowly(connection, content, body=randomness.random() < 0.5)
             connection.sendall(content)
             if half:
                 connection.shutdown(socket.SHUT_WR)

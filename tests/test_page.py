@@ -221,6 +221,22 @@ def test_a_word_in_the_corpus(open_page, address, language):
 
 
 @browsing
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_senses_that_are_not_told_apart(open_page, address, language):
+    """The page says how sure that is, and shows groups on request."""
+    corpus, word = language[:2], WORDS[language]
+    page = open_page({"view": "word", "corpus": corpus, "word": word}, language=language)
+    page.wait_for_selector("button.sense")
+    found = ask(page, address, "concordance", corpus=corpus, word=word)
+    assert len(found["senses"]) == 1
+    assert f"{found['confidence']:.0%}" in page.locator(".undivided").inner_text()
+    page.click(".undivided button")
+    page.wait_for_url(re.compile(r"count=2"))
+    page.wait_for_selector("button.sense >> nth=1")
+    assert page.locator(".undivided").count() == 0
+
+
+@browsing
 def test_points_and_lines_are_linked(open_page):
     page = settled(open_page({"view": "word", "corpus": "en", "word": "bank"}))
     page.wait_for_selector(".scatter canvas")
@@ -294,6 +310,11 @@ def test_the_model(open_page, address):
     headings = re.findall(r"^## (.+)$", model["card"], re.MULTILINE)
     assert page.locator(".card h3").all_inner_texts() == headings
     assert page.locator(".card table").count() == len(re.findall(r"^\|-", model["card"], re.MULTILINE))
+    cells = page.locator(".card table").evaluate_all(
+        "all => all.map(one => [...one.rows].map(row => row.cells.length))"
+    )
+    assert all(len(set(counts)) == 1 for counts in cells), cells  # a bar within a cell is no end of it
+    assert not re.search(r"\]\(|\\\|", page.locator(".card").inner_text())
     assert page.locator(".storeys > div").count() == model["layers"]
 
 

@@ -3,11 +3,12 @@
 
     python -m venv peer && peer/bin/pip install -c constraints.txt sentence-transformers "infinity-emb[server,torch]"
     peer/bin/python benchmarks/peers/minilm.py minilm        writes the folder
+    export OMP_NUM_THREADS=1 DO_NOT_TRACK=1
     peer/bin/infinity_emb v2 --model-id minilm --served-model-name minilm --device cpu --port 7997
     python benchmarks/serve.py --url http://127.0.0.1:7997/embeddings --model minilm
 
 How fast it is does not depend on what its weights are. Its vocabulary has the words of Python's language reference, of
-which the sentences are made, so that both servers see 20 tokens.
+which the sentences are made, so that both servers see 20 tokens. One thread, as `benchmarks/serve.py` gives elmokit.
 """
 
 import re
@@ -29,7 +30,7 @@ def main() -> None:
     parts = folder / "parts"
     parts.mkdir(parents=True)
     known = {word.lower() for text in topics.values() for word in re.findall("[A-Za-z]+", text)}
-    words = [*SPECIAL, *sorted(known), *map(chr, range(33, 127))]
+    words = [*SPECIAL, *sorted({*known, *map(chr, range(33, 127))})]
     (parts / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
     BertTokenizerFast(vocab_file=str(parts / "vocab.txt")).save_pretrained(parts)
     BertModel(BertConfig(vocab_size=30_522, **SHAPE)).save_pretrained(parts)

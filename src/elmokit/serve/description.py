@@ -1,5 +1,6 @@
 """The OpenAPI description as a page that needs nothing from elsewhere, and no script."""
 
+import json
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -44,7 +45,7 @@ def _section(title: str, route: Mapping[str, Any], openapi: Mapping[str, Any]) -
 def _rows(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     needed = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
-        default = "needed" if name in needed else str(field.get("default", ""))
+        default = "needed" if name in needed else json.dumps(field["default"]) if "default" in field else ""
         yield name, " ".join(filter(None, (kind_of(field, openapi), field.get("description", "")))), default
 
 
@@ -57,7 +58,7 @@ def kind_of(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> str:
         return " or ".join(f'"{value}"' for value in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
         return f"list of {kind_of(schema.get('items', {}), openapi)}"
-    bounds = [f"{word} {schema[name]}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in schema]
+    bounds = [f"{word} {schema[name]:g}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in schema]
     return " ".join([schema.get("type", "any value"), *bounds])
 
 

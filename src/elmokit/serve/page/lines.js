@@ -7,8 +7,8 @@ const NO_LETTERS = /[^\p{L}\p{N}\s]+/gu;
 export const SORTS = ["text", "left", "right", "sense", "source"];
 
 /** What the groups of lines may be called: senses only where they stand apart. */
-export function nounOf({ confidence }) {
-  return confidence === null ? "group" : "sense";
+export function nounOf({ confidence, senses }) {
+  return confidence === null || senses.length === 1 ? "group" : "sense";
 }
 
 /** The numbers of the lines in order: as they come, by the words before or after, by sense, by document. */

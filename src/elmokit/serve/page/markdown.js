@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 
-const INLINE = /`([^`]+)`|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)|\*\*([^*]+)\*\*|\*([^*]+)\*/g;
+const INLINE = /`([^`]+)`|\[([^\]]+)\]\(([^\s)]+)\)|\*\*([^*]+)\*\*|\*([^*]+)\*/g;
 
 // Each kind of block: whether a line begins one, whether a later line belongs to it, and the element of its lines.
 const BLOCKS = [
@@ -65,9 +65,9 @@ function list(lines) {
 function table([head, , ...rows]) {
   const cells = (line) =>
     line
-      .split("|")
+      .split(/(?<!\\)\|/)
       .slice(1, -1)
-      .map((cell) => cell.trim());
+      .map((cell) => cell.trim().replaceAll("\\|", "|"));
   const row = (kind, line) =>
     element(
       "tr",
@@ -93,6 +93,7 @@ function inline(text) {
   for (const { 0: all, index, 1: typed, 2: linked, 3: address, 4: strong, 5: stressed } of text.matchAll(INLINE)) {
     parts.push(text.slice(end, index));
     if (typed) parts.push(element("code", {}, typed));
+    else if (linked && !/^https?:\/\//.test(address)) parts.push(linked); // to somewhere beside the card, which is not here
     else if (linked) parts.push(element("a", { href: address, rel: "noreferrer" }, linked));
     else parts.push(element(strong ? "strong" : "em", {}, strong ?? stressed));
     end = index + all.length;

@@ -5,6 +5,8 @@ import { element, replaceContent } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { hasText, number, t } from "./texts.js";
 
+const LONG_FACT = 30; // characters; longer ones have a row of their own
+
 export const modelView = {
   name: "model",
   available: () => true,
@@ -53,8 +55,10 @@ function sizes(model) {
   const items = facts
     .filter(([, value]) => value)
     .map(([name, value]) => {
-      const title = hasText(`fact-${name}`) ? t(`fact-${name}`) : name;
-      return element("div", {}, element("dt", {}, title), element("dd", {}, value));
+      const known = `fact-${name.replaceAll(" ", "-")}`;
+      const title = hasText(known) ? t(known) : name;
+      const long = value.length > LONG_FACT;
+      return element("div", { class: long ? "long" : null }, element("dt", {}, title), element("dd", {}, value));
     });
   return element("dl", { class: "facts" }, items);
 }

@@ -163,7 +163,20 @@ function senseList(app, found) {
   const show = (chosen) =>
     buttons.forEach((one, index) => one.setAttribute("aria-pressed", String(chosen.has(index + 1))));
   const title = element("h2", {}, t(senses.length > 1 ? `${noun}s` : "one-sense"));
-  return { root: element("div", { class: "list" }, title, buttons), show };
+  return { root: element("div", { class: "list" }, title, buttons, senses.length === 1 && undivided(app, found)), show };
+}
+
+/** How sure it is that there is one sense, and how to see groups all the same. */
+function undivided(app, { confidence, lines }) {
+  const divide = () => app.set({ ...NO_FILTERS, count: 2 });
+  const button = element("button", { type: "button", class: "chip", on: { click: divide } }, t("divide"));
+  const share = confidence !== null && percent(confidence);
+  return element(
+    "div",
+    { class: "undivided" },
+    share && element("p", { class: "hint" }, t("undivided", { share })),
+    lines.length > 1 && button,
+  );
 }
 
 function toggled(buttons, index) {
