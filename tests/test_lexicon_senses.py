@@ -212,6 +212,12 @@ class TestKeywords:
         assert [word.word for word in found] == ["steep"]  # "the" is more frequent here too, but a function word
         assert found[0].score > 1
 
+    def test_the_word_itself_is_none(self):
+        """However often it stands in its own sentences."""
+        corpus = make_corpus([["a", "bank", "by", "a", "steep", "bank"]] * 7)
+        inside = [Occurrence(context, 1, np.zeros(1, np.float32)) for context in corpus]
+        assert [word.word for word in keywords(inside, [], {"steep": 7, "bank": 14, "quiet": 2000})] == ["steep"]
+
 
 class TestPlots:
     @pytest.fixture

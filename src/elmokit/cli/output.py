@@ -34,9 +34,9 @@ def check_output(path: Path | None) -> None:
 def write_rows(path: Path | None, found: Sequence[Any], *, columns: Sequence[str], **more: Any) -> None:
     """Write what was found as a table, a row each, if one is wanted; `more` stands in every row."""
     if path is not None:
-        from elmokit.lexicon.tables import table_row, write_table
+        from elmokit.lexicon.tables import table_rows, write_table
 
-        write_table(path, (table_row(one, **more) for one in found), columns=columns)
+        write_table(path, table_rows(found, **more), columns=columns)
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:

@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from elmokit.answers import plain
 from elmokit.cli.options import Seed, SenseOptions
-from elmokit.cli.output import print_json, shown
+from elmokit.cli.output import check_output, print_json, shown
 from elmokit.lexicon.settings import SenseBy, SenseSettings
 from elmokit.progress import counted
 from elmokit.progress.drawing import watched
 from elmokit.translation import translate
 
 if TYPE_CHECKING:
+    from elmokit.embedder import Embedder
     from elmokit.lexicon.senses import Senses
 
 
@@ -23,6 +25,8 @@ def senses(
     options: SenseOptions,
     settings: Annotated[SenseSettings, Parameter(name="*")] = SenseSettings(),  # noqa: B008
     limit: int = 1000,
+    static: Path | None = None,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
     plot: list[Path] | None = None,
     by: SenseBy = "around",
     seed: Seed = 0,
@@ -31,12 +35,18 @@ def senses(
 
     Example: elmokit senses bank --corpus novel.txt --plot bank.html
 
+    Example: elmokit senses bank --corpus novel.txt --count 2 -o bank.senses.csv
+
     Parameters
     ----------
     word
         A word of the corpus.
     limit
         Occurrences grouped; of more, so many are drawn evenly from the corpus.
+    static
+        A file of static vectors (word2vec, GloVe): the same occurrences in as many groups by those of the words around.
+    output
+        A table of the occurrences, each with the number of its sense: .csv, .tsv or .parquet.
     plot
         A scatter plot, .png or .html. May be repeated.
     by
@@ -44,21 +54,42 @@ def senses(
         model would put there (substitutes), or its own vectors (word).
     """
     from elmokit.lexicon.plots import check_plot, write_plot
-    from elmokit.lexicon.senses import compared_by, find_senses
+    from elmokit.lexicon.senses import compared_by, find_senses, sense_rows, static_groups
+    from elmokit.lexicon.tables import write_table
 
+    check_output(output)
     for path in plot or []:
         check_plot(path)
     elmo, [corpus] = options.open(options.corpus)
     with watched(corpus.name) as progress:
         reading: dict[str, Any] = {"layers": options.layers, "limit": limit, "seed": seed, "progress": progress}
         found = find_senses(word, corpus, compared_by(by, elmo), settings=settings, **reading)
+        beside = static_groups(found, corpus, _static(static), settings=settings, seed=seed) if static else None
+    if output:
+        write_table(output, sense_rows(found, beside))
     for path in plot or []:
         write_plot(path, found)
     if options.json:
-        print_json(found)
+        print_json(found if beside is None else plain(found) | {"static": beside})
         return
     count = len(found.occurrences)
     print(translate(f"{word}: {found.claim} in {counted(count, 'occurrence')}; {_reason(found)}"))
+    _print_groups(found)
+    if beside is not None:
+        print()
+        print(translate(f"{static}: {beside.claim}"))
+        _print_groups(beside)
+
+
+def _static(path: Path) -> "Embedder":
+    from elmokit.static import load
+    from elmokit.static.surroundings import StaticSurroundings
+
+    return StaticSurroundings(load(path, lower_case=True))
+
+
+def _print_groups(found: "Senses") -> None:
+    """Each with its share, its keywords and its examples."""
     for rank, sense in enumerate(found.senses, 1):
         print(f"\n{rank}  {sense.share:.0%}  {', '.join(keyword.word for keyword in sense.words)}")
         for example in sense.examples:

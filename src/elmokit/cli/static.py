@@ -113,6 +113,7 @@ def neighbors(
     vectors: Path,
     k: Count = 10,
     lower_case: bool = True,
+    output: Annotated[Path | None, Parameter(alias="-o")] = None,
     json: Json = False,
 ) -> None:
     """Find the words whose static vectors are nearest to that of a word.
@@ -125,14 +126,18 @@ def neighbors(
         A file of vectors: word2vec's, GloVe's or fastText's text, word2vec's binary, or .safetensors.
     lower_case
         Take the lower-case form of a word that has no vector.
+    output
+        A table of them: .csv, .tsv or .parquet.
     """
-    from elmokit.cli.output import print_json
+    from elmokit.cli.output import check_output, print_json, write_rows
     from elmokit.lexicon.neighbors import word_neighbors
     from elmokit.static.files import read_vectors
 
+    check_output(output)
     known = read_vectors(vectors.expanduser())
     chosen = word.lower() if lower_case and word not in known.words else word
     near = word_neighbors(chosen if chosen in known.words else word, known, k=k)
+    write_rows(output, near, columns=("word", "cosine"))
     if json:
         print_json({"neighbors": near})
         return

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from elmokit.lexicon.occurrences import find_occurrences, survey, type_vectors
     from elmokit.lexicon.plots import write_plot
     from elmokit.lexicon.predictions import surprisal, surprisals
-    from elmokit.lexicon.senses import find_senses
+    from elmokit.lexicon.senses import find_senses, sense_rows, static_groups
     from elmokit.lexicon.settings import SenseSettings, ShiftSettings
     from elmokit.lexicon.shift import find_shift, shift_rows
     from elmokit.lexicon.shift_plots import write_shift_plot
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from elmokit.lexicon.substitution import substitutes
     from elmokit.lexicon.surprisal_tables import iter_surprisal, write_surprisal
     from elmokit.lexicon.surroundings import Surroundings
-    from elmokit.lexicon.tables import write_table
+    from elmokit.lexicon.tables import table_rows, write_table
     from elmokit.lexicon.token_tables import align_surprisal, write_aligned
     from elmokit.text.corpus import make_corpus, open_corpus
     from elmokit.text.slices import slices_by
@@ -38,7 +38,16 @@ __all__ = [
 __all__ += ["find_collocations", "find_keyness", "find_lines"]
 __all__ += ["align_surprisal", "write_aligned"]
 __all__ += ["find_senses", "find_shift", "make_corpus", "open_corpus", "open_index", "substitutes", "surprisal"]
-__all__ += ["SubstituteVectors", "shift_rows", "slices_by", "write_shift_plot", "write_table"]
+__all__ += [
+    "SubstituteVectors",
+    "sense_rows",
+    "shift_rows",
+    "slices_by",
+    "static_groups",
+    "table_rows",
+    "write_shift_plot",
+    "write_table",
+]
 __all__ += ["iter_surprisal", "surprisals", "survey", "type_vectors", "word_neighbors", "write_plot", "write_surprisal"]
 
 _HOMES = {
@@ -47,7 +56,7 @@ _HOMES = {
     "lexicon.occurrences": ("find_occurrences", "survey", "type_vectors"),
     "lexicon.cache": ("CachedCorpus",),
     "lexicon.neighbors": ("context_neighbors", "word_neighbors"),
-    "lexicon.senses": ("find_senses",),
+    "lexicon.senses": ("find_senses", "sense_rows", "static_groups"),
     "lexicon.surroundings": ("Surroundings",),
     "lexicon.substitute_vectors": ("SubstituteVectors",),
     "lexicon.plots": ("write_plot",),
@@ -59,7 +68,7 @@ _HOMES = {
     "lexicon.concordance": ("find_lines",),
     "lexicon.shift": ("find_shift", "shift_rows"),
     "lexicon.shift_plots": ("write_shift_plot",),
-    "lexicon.tables": ("write_table",),
+    "lexicon.tables": ("table_rows", "write_table"),
     "lexicon.index": ("build_index", "open_index"),
     "lexicon.settings": ("SenseSettings", "ShiftSettings"),
 }

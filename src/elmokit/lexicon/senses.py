@@ -1,8 +1,8 @@
 """The occurrences of a word, grouped into senses, each with its keywords and its most central sentences."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, log, sqrt
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from elmokit.lexicon.occurrences import Occurrence, Survey, find_occurrences, is
 from elmokit.lexicon.settings import SenseBy, SenseSettings
 from elmokit.lexicon.substitute_vectors import SubstituteVectors
 from elmokit.lexicon.surroundings import Surroundings
+from elmokit.lexicon.tables import table_row
 from elmokit.progress import SILENCE, Progress, counted
 from elmokit.text.corpus import Context
 
@@ -93,6 +94,30 @@ class Senses:
         from elmokit.lexicon.plots import draw_inline  # which draws what is found here
 
         return draw_inline(self)
+
+
+def static_groups(
+    found: Senses, corpus: Iterable[Context], embedder: Embedder, *, settings: SenseSettings = DEFAULTS, seed: int = 0
+) -> Senses:
+    """The same occurrences in as many groups by another embedder, such as `StaticSurroundings`, for comparison.
+
+    They are never called senses: what their silhouettes mean was not measured.
+    """
+    settings, limit = replace(settings, count=len(found.senses)), len(found.occurrences)
+    beside = find_senses(found.word, corpus, embedder, settings=settings, layers="average", limit=limit, seed=seed)
+    return replace(beside, apart=False, confidence=None)
+
+
+def sense_rows(found: Senses, static: Senses | None = None) -> Iterator[dict[str, Any]]:
+    """A row of a table for each occurrence, after the number of its sense, from 1, the most frequent one.
+
+    With `static`, the same occurrences grouped by static vectors, that group's number stands beside it.
+    """
+    for index, occurrence in enumerate(found.occurrences):
+        groups = {"sense": int(found.labels[index]) + 1}
+        if static is not None:
+            groups["static_sense"] = int(static.labels[index]) + 1
+        yield table_row(occurrence, **groups)
 
 
 def compared_by(by: SenseBy, elmo: Elmo) -> Embedder:
@@ -205,9 +230,10 @@ def _scored(units: Vectors, clusters: Clustering) -> tuple[Clustering, float | N
 
 
 def _words_around(occurrences: Iterable[Occurrence]) -> Counter[str]:
-    """The words near the occurrences, these themselves left out."""
+    """The words near the occurrences, the word itself left out wherever it stands."""
     counts: Counter[str] = Counter()
     for context, position, _ in occurrences:
         words = context.words
-        counts.update(words[max(0, position - WINDOW) : position] + words[position + 1 : position + 1 + WINDOW])
+        near = words[max(0, position - WINDOW) : position + 1 + WINDOW]
+        counts.update(word for word in near if word != words[position])
     return counts

@@ -47,6 +47,11 @@ def table_row(found: Any, /, **more: Any) -> dict[str, Any]:
     return row
 
 
+def table_rows(found: Iterable[Any], /, **more: Any) -> list[dict[str, Any]]:
+    """Each of what was found as a row, for `write_table` and for the data frames of pandas and polars."""
+    return [table_row(one, **more) for one in found]
+
+
 def check_table(path: Path) -> None:
     """Raise at once what writing would raise in the end: a wrong ending, no permission, a missing folder or extra."""
     if path.suffix not in FORMATS:
