@@ -276,6 +276,12 @@ class TestFrontDoor:
         code = "import sys, elmokit; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
+    @pytest.mark.parametrize("before", ["enable", "disable"])
+    def test_import_leaves_the_garbage_collector_as_it_was(self, before):
+        code = f"import gc, elmokit; gc.{before}(); elmokit.ScalarMix; print(gc.isenabled())"
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        assert done.stdout == f"{before == 'enable'}\n"
+
     def test_help_needs_no_heavy_import(self):
         commands = [[], *([command] for command in COMMANDS.split()), *map(str.split, SUBCOMMANDS)]
         code = (

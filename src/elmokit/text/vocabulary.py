@@ -23,9 +23,8 @@ class Vocabulary:
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
-        self._ids: dict[str, int] = {}
-        for index, word in enumerate(self.words):
-            self._ids.setdefault(word, index)
+        last = len(self.words) - 1
+        self._ids = dict(zip(reversed(self.words), range(last, -1, -1), strict=True))  # the first id is put in last
 
     def __len__(self) -> int:
         return len(self.words)
@@ -78,7 +77,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
         ) from None
     if not lines[-1]:
         del lines[-1]
-    return Vocabulary(line.removesuffix("\r") for line in lines)
+    return Vocabulary([line.removesuffix("\r") for line in lines] if b"\r" in content else lines)
 
 
 def write_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
