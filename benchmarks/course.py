@@ -18,10 +18,11 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from benchmarks.site_markdown import with_sources  # noqa: E402
+from benchmarks.site_markdown import joined, with_sources  # noqa: E402
 
 COURSE = ROOT / "docs" / "course"
 CELL = re.compile(
@@ -54,19 +55,19 @@ def cells(text: str) -> list[Cell]:
 
 
 @contextmanager
-def workshop() -> Iterator[Path]:
-    """A folder like the repository's, with the samples in it, in which a chapter may write."""
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+def workshop(language: str) -> Iterator[Path]:
+    """A folder like the repository's, with the samples, in which a chapter may write; commands speak its language."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), patch.dict(os.environ, {"LANGUAGE": language}):
         shutil.copytree(ROOT / "samples", "samples")
         Path("runs").mkdir()
         yield Path(folder)
 
 
-def run(text: str) -> list[str]:
-    """What each block of a chapter prints, one after the other, as in a notebook."""
+def run(text: str, language: str) -> list[str]:
+    """What each block of a chapter prints in its language, one after the other, as in a notebook."""
     names: dict[str, object] = {"__name__": "__main__"}
     outputs = []
-    with workshop():
+    with workshop(language):
         for cell in cells(text):
             with redirect_stdout(io.StringIO()) as printed:
                 if cell.language == "python":
@@ -151,7 +152,7 @@ def _standing_alone(text: str, page: Path) -> str:
         data = base64.b64encode((page.parent / found[2]).read_bytes()).decode()
         return f'<img alt="{found[1]}" src="data:image/svg+xml;base64,{data}">'
 
-    return PICTURE.sub(picture, with_sources(text)).strip()
+    return PICTURE.sub(picture, with_sources(joined(text))).strip()
 
 
 def write_notebooks(folder: Path) -> None:
@@ -169,7 +170,7 @@ def write_outputs(chosen: list[Path]) -> None:
     """Run the chapters and write what they print."""
     for page in chosen:
         text = page.read_text(encoding="utf-8")
-        outputs = run(text)
+        outputs = run(text, page.parent.name)
         for difference in differences(text, outputs):
             print(f"{page.parent.name}/{page.name}: {difference}")
         page.write_text(with_outputs(text, outputs), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pages beyond Markdown: code by its name, below a line `# src/…/mix.py::ScalarMix`, and formulas as MathML."""
+"""Pages beyond Markdown: code by its name, below a line `# src/…/mix.py::ScalarMix`; formulas; lines of Chinese."""
 
 import ast
 import html
@@ -13,6 +13,8 @@ from markdown.preprocessors import Preprocessor
 
 ROOT = Path(__file__).parents[1]
 INCLUDE = re.compile(r"^# (?P<path>src/[\w/]+\.py)::(?P<name>[\w.]+)$", re.MULTILINE)
+WIDE = "\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”"
+CHINESE_BREAK = re.compile(rf"(?<=[{WIDE}])\n {{0,3}}(?=[{WIDE}])")
 FORMULA = re.compile(r'<(?:span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</(?:span|div)>', re.DOTALL)
 
 
@@ -34,12 +36,25 @@ def with_sources(text: str) -> str:
     return INCLUDE.sub(lambda found: f"{found[0]}\n{source(found['path'], found['name'])}", text)
 
 
+def joined(text: str) -> str:
+    """The page without line breaks between Chinese characters, which browsers would show as blanks."""
+    return CHINESE_BREAK.sub("", text)
+
+
 class Sources(Preprocessor):
     """Code by its name, before blocks of code are read."""
 
     def run(self, lines: list[str]) -> list[str]:
         """The lines, with the code in them."""
         return with_sources("\n".join(lines)).splitlines()
+
+
+class Joined(Preprocessor):
+    """Chinese paragraphs as one line, after blocks of code are read."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The lines, those of a paragraph in one."""
+        return joined("\n".join(lines)).split("\n")
 
 
 class Formulas(Postprocessor):
@@ -58,11 +73,12 @@ def mathml(found: re.Match[str]) -> str:
 
 
 class SiteMarkdown(Extension):
-    """Both of them."""
+    """All of them."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802
-        """Sources go before snippets and fences, formulas after everything."""
+        """Sources go before snippets and fences, paragraphs after fences, formulas after everything."""
         md.preprocessors.register(Sources(md), "sources", 40)
+        md.preprocessors.register(Joined(md), "joined", 22)
         md.postprocessors.register(Formulas(md), "formulas", -10)
 
 

@@ -257,7 +257,7 @@ def print_tables(args) -> None:
 
 def print_gains(found, args) -> None:
     """The paper's table."""
-    print("\n| task | score | static vectors | alone | with ELMo | absolute | errors less | seeds |")
+    print("\n| task | score | static vectors | alone | with ELMo | absolute | error reduction | seeds |")
     print("|---|---|---|---|---|---|---|---|")
     for name, static in itertools.product(SETS, args.static):
         alone = found.get((name, (static,), "learned", 1.0))

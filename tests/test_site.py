@@ -70,6 +70,17 @@ def test_docstrings_code_and_formulas_are_in_it(site):
         assert not [formula for formula in re.findall(r"<math.*?</math>", text, re.DOTALL) if "\\" in formula], page
 
 
+def test_chinese_has_no_blanks_where_lines_end(site):
+    chapter = (site / "course" / "zh" / "04-language-model.html").read_text(encoding="utf-8")
+    assert "要把几步的惊异度相加才能比" in chapter
+
+
+def test_a_chinese_page_has_chinese_tabs(site):
+    tabs = re.search(r'<ul class="md-tabs__list">.*?</ul>', (site / "zh" / "words.html").read_text("utf-8"), re.DOTALL)
+    assert "课程" in tabs[0]
+    assert "Guides" not in tabs[0]
+
+
 @pytest.fixture(scope="module")
 def browser(site):
     if not CHROMIUM:

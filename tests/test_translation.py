@@ -128,6 +128,14 @@ class TestCommands:
         main(["task", "train", "--help"])
         assert "语义角色标注" in re.sub(r"[\s│]", "", capsys.readouterr().out)
 
+    def test_lines_are_broken_as_chinese_is(self, chinese, capsys):
+        for command in (["serve"], ["neighbors"], ["task", "train"]):
+            main([*command, "--help"])
+            output = capsys.readouterr().out
+            assert not re.search(r"^[│ ]*[，。；：、）？]", output, re.MULTILINE)
+            assert not re.search(r"[（【\[][│ ]*$", output, re.MULTILINE)
+            assert command == ["serve"] or "big5" in output
+
     @pytest.mark.parametrize(
         ("arguments", "expected"),
         [

@@ -5,11 +5,17 @@ from typing import Any
 
 from cyclopts.help import HelpPanel, InlineText
 from cyclopts.help.formatters import DefaultFormatter
+from rich import _wrap
 from rich.console import Console, ConsoleOptions
 from rich.markdown import Markdown
 from rich.text import Text
 
 from elmokit.translation import translate
+
+HAN = r"[\u3000-\u9fff\uff00-\uffef]"
+CLOSING = r"[，。；：、！？）】”]"
+# rich breaks lines between words: a Han character is one, with the punctuation that must not be apart from it
+_wrap.re_word = re.compile(rf"\s*[（【“]*(?:\[\S+|{HAN}|(?:(?!{HAN})[^\s（“])+){CLOSING}*\s*")
 
 
 class TranslatedHelp(DefaultFormatter):

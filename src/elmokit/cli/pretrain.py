@@ -218,8 +218,9 @@ def perplexity(
     with watched(corpus.name) as progress:
         contexts = tracked(corpus, progress, "measuring", unit="sentences")
         found = measure(elmo, (context.words for context in contexts))
-    values = {"forward": found.forward, "backward": found.backward, "average": found.average}
-    print_columns([(translate(name), f"{value:,.2f}") for name, value in values.items()])
+    names = map(translate, ["forward", "backward", "average"])
+    values = (found.forward, found.backward, found.average)
+    print_columns([(name, f"{value:,.2f}") for name, value in zip(names, values, strict=True)])
     words = len(elmo.vocabulary or ())
     counts = (
         f"{found.targets:,} words predicted each way; vocabulary {words:,}; {found.unknown:,} tokens count as <UNK>"
