@@ -35,7 +35,7 @@ from elmokit.bench import make_workload
 from elmokit.latency import shaped
 
 SENTENCES, TOKENS = 256, 20
-ROUNDING = 4e-6  # what `load` promises: a batch adds in another order than a sentence alone
+ROUNDING = 2e-6  # a batch adds in another order than a sentence alone
 REFUSED = (429, 503)
 SETTLING = 10  # seconds before memory is compared
 

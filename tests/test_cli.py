@@ -276,12 +276,6 @@ class TestFrontDoor:
         code = "import sys, elmokit; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'h5py')))"
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
-    @pytest.mark.parametrize("before", ["enable", "disable"])
-    def test_import_leaves_the_garbage_collector_as_it_was(self, before):
-        code = f"import gc, elmokit; gc.{before}(); elmokit.ScalarMix; print(gc.isenabled())"
-        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-        assert done.stdout == f"{before == 'enable'}\n"
-
     def test_help_needs_no_heavy_import(self):
         commands = [[], *([command] for command in COMMANDS.split()), *map(str.split, SUBCOMMANDS)]
         code = (
@@ -395,7 +389,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path, model_folder):
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     peaks = []
-    for count in (5_000, 25_000):
+    for count in (10_000, 50_000):
         lines = "".join(f"sentence {number} is short .\n" for number in range(count))
         arguments = ["embed", "-", "-m", model_folder, "-o", tmp_path / "v.h5", "--tokenizer", "whitespace"]
         done = subprocess.run(
@@ -403,7 +397,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path, model_folder):
         )
         peaks.append(int(done.stdout.split()[-1]) / 1024)
         (tmp_path / "v.h5").unlink()
-    assert peaks[1] - peaks[0] < 30, peaks
+    assert peaks[1] - peaks[0] < 60, peaks
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "gbk"])

@@ -15,7 +15,7 @@ import elmokit
 from elmokit.cli import main
 
 needs_namespaces = pytest.mark.skipif(bool(cluster.why_not()), reason=f"two namespaces: {cluster.why_not()}")
-TRAINING = [*SMALL, "-s", "training.dropout=0", "-s", "training.epochs=1", "-s", "training.save_minutes=0.0001"]
+TRAINING = [*SMALL, "-s", "training.dropout=0", "-s", "training.epochs=2", "-s", "training.save_minutes=0.0001"]
 
 
 def step(folder: Path) -> int:

@@ -1,8 +1,6 @@
 """Names that a package offers and imports only when they are asked for: torch takes a second."""
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -13,20 +11,6 @@ def attach(package: str, homes: Mapping[str, str], *here: str) -> tuple[Callable
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with garbage_left():
-            module = import_module(homes[name])
-        return getattr(module, name)
+        return getattr(import_module(homes[name]), name)
 
     return get, lambda: sorted({*homes, *here})
-
-
-@contextmanager
-def garbage_left() -> Iterator[None]:
-    """Without garbage collection, which takes a seventh of the time of an import and finds next to nothing."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
