@@ -14,7 +14,7 @@ from torch.autograd.function import Function, once_differentiable
 from elmokit.model.lstm_training import Bound
 
 PRODUCTS = (torch.float32, torch.bfloat16)
-CHUNK, LEAST_ROWS = 2**19, 128  # logits that exist at once: they stay in the cache; rows of them at least
+CHUNK, LEAST_ROWS = 2**21, 512  # logits that exist at once; fewer rows of them make slow products
 
 
 def kernels_for(weight: Tensor) -> ModuleType | None:
