@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,12 +103,7 @@ def skip_gram(text, args, **source) -> float:
 
 def glove_epoch(text, settings: GloveSettings) -> float:
     """Seconds to count and to train one epoch."""
-    return timed(lambda: Glove(counted(text, settings), settings).train())
-
-
-def counted(text, settings: GloveSettings):
-    """X of the text."""
-    return count_cooccurrences(text, window=settings.window, threads=settings.threads, seed=settings.seed)
+    return timed(lambda: Glove(count_cooccurrences(text, settings), settings).train())
 
 
 def compile_kernels(folder: Path, settings: GloveSettings) -> None:
@@ -115,14 +111,14 @@ def compile_kernels(folder: Path, settings: GloveSettings) -> None:
     (folder / "small.txt").write_text("one two three four five\n" * 50)
     (folder / "small").mkdir()
     text = read_text([folder / "small.txt"], folder / "small", TextSettings())
-    Glove(count_cooccurrences(text, memory_mb=0.001), settings).train()
+    Glove(count_cooccurrences(text, replace(settings, memory_mb=0.001)), settings).train()
 
 
 def compare_losses(text, settings: GloveSettings, epochs: int) -> None:
     """J after each epoch: ours, and that of the plain algorithm."""
     import numba
 
-    glove = Glove(counted(text, settings), settings)
+    glove = Glove(count_cooccurrences(text, settings), settings)
     records = np.concatenate(glove.cooccurrences.parts)
     mirrored = records[records["row"] != records["column"]]
     mirrored["row"], mirrored["column"] = mirrored["column"].copy(), mirrored["row"].copy()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from itertools import permutations
 from pathlib import Path
 
@@ -228,3 +229,60 @@ def test_a_damaged_shard_of_words_is_named(tmp_path, home, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main([*pretrain, "--shards", "1"])
     assert f"{path}: cannot be read as a shard of numbered words" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def glove(home) -> bytes:
+    """GloVe's vectors of the text, made without shards."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        train_glove(home / "whole.txt")
+    return (home / "whole.txt").read_bytes()
+
+
+def train_glove(output: Path, *options: str) -> None:
+    settings = ["--min-count", "2", "--dimensions", "5", "--epochs", "2", "--threads", "1"]
+    memory = ["--memory-mb", "0.01"]  # so that sums are put aside on disk
+    main(["static", "train", "glove", "a.jsonl", "-o", str(output), *settings, *memory, *options])
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_glove_of_shards_is_that_of_the_whole(count, tmp_path, here, glove):
+    train_glove(tmp_path / "v.txt", "--shards", str(count))
+    assert (tmp_path / "v.txt").read_bytes() == glove
+    assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]
+
+
+def test_glove_of_shards_on_many_machines(tmp_path, here, glove, capsys):
+    """A machine numbers its words; when all have, each counts its pairs; the last command joins and trains."""
+    for number in (2, 1, 3, 1, 2, 2):
+        train_glove(tmp_path / "v.txt", "--shard", f"{number}/3")
+    found = re.findall(r"(\d)-of-3-\w+(\.counts)?\.npy: shard ./3 (.*)", capsys.readouterr().out)
+    done, already = "is done", "was done already"
+    assert found == [
+        ("2", "", done),
+        ("1", "", done),
+        ("3", "", done),
+        ("3", ".counts", done),  # it was the last
+        ("1", "", already),
+        ("1", ".counts", done),
+        ("2", "", already),
+        ("2", ".counts", done),
+        ("2", "", already),
+        ("2", ".counts", already),
+    ]
+    train_glove(tmp_path / "v.txt", "--shards", "3")
+    assert (tmp_path / "v.txt").read_bytes() == glove
+    assert [path.name for path in tmp_path.iterdir()] == ["v.txt"]
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-9], lambda content: content[:-8] + bytes(8)])
+def test_a_damaged_shard_of_counts_is_named(damage, tmp_path, here, capsys):
+    for number in (1, 2, 1):
+        train_glove(tmp_path / "v.txt", "--shard", f"{number}/2")
+    [path] = (tmp_path / "v.txt.shards").glob("2-*.counts.npy")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(SystemExit):
+        train_glove(tmp_path / "v.txt", "--shards", "2")
+    assert f"{path}: cannot be read as a shard of counts" in capsys.readouterr().err
+    assert not (tmp_path / "v.txt").exists()

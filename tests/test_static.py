@@ -224,7 +224,9 @@ class TestCounts:
     @pytest.mark.parametrize("window", [1, 10])
     def test_are_those_of_a_dictionary(self, novel, tmp_path, symmetric, memory_mb, threads, window):
         """Also when nearly nothing fits into memory: then sums are put aside often, and there are several parts."""
-        found = count_cooccurrences(novel, window=window, symmetric=symmetric, memory_mb=memory_mb, threads=threads)
+        found = count_cooccurrences(
+            novel, GloveSettings(window=window, symmetric=symmetric, memory_mb=memory_mb, threads=threads)
+        )
         expected = plain_counts(novel, window, symmetric=symmetric)
         assert written_out(found, novel.words) == {pair: np.float32(float(count)) for pair, count in expected.items()}
         assert found.pairs == len(expected)
@@ -233,14 +235,16 @@ class TestCounts:
 
     def test_far_windows_are_rounded_to_a_unit(self, novel, tmp_path):
         """Beyond a distance of 22 no whole number fits all; the error of a count is far below that of float32."""
-        found = written_out(count_cooccurrences(novel, window=60), novel.words)
+        found = written_out(count_cooccurrences(novel, GloveSettings(window=60)), novel.words)
         expected = plain_counts(novel, 60, symmetric=True)
         assert found.keys() == expected.keys()
         for pair, count in expected.items():
             assert found[pair] == pytest.approx(float(count), rel=1.2e-7)  # a step of float32, which rounding may take
 
     def test_the_order_is_the_seeds(self, novel, tmp_path):
-        orders = [np.concatenate(count_cooccurrences(novel, seed=seed).parts).tolist() for seed in (1, 1, 2)]
+        orders = [
+            np.concatenate(count_cooccurrences(novel, GloveSettings(seed=seed)).parts).tolist() for seed in (1, 1, 2)
+        ]
         assert orders[0] == orders[1] != orders[2]
         assert sorted(orders[0]) == sorted(orders[2])
 
@@ -304,7 +308,7 @@ class TestGlove:
     def test_the_loss_is_j(self, novel, tmp_path, symmetric):
         """After every epoch, and before the first; float32 products of 20 numbers leave about 1e-6."""
         settings = GloveSettings(dimensions=20, x_max=2.5, alpha=0.6, symmetric=symmetric, threads=1)
-        glove = Glove(count_cooccurrences(novel, symmetric=symmetric), settings)
+        glove = Glove(count_cooccurrences(novel, GloveSettings(symmetric=symmetric)), settings)
         counts = plain_counts(novel, 10, symmetric=symmetric)
         losses = [glove.loss()]
         assert losses[0] == pytest.approx(direct_loss(glove, counts, novel.words, settings), rel=1e-6)

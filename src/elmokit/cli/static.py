@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter, validators
 
 from elmokit.cli.options import TEXTS, Count, Json, Source, TokenOptions
+from elmokit.cli.shards import ShardOptions
 from elmokit.config import Tokenization
+from elmokit.shards import Shards
 from elmokit.static.settings import GloveSettings, SkipGramSettings, TextSettings
 from elmokit.translation import translate
 
@@ -47,6 +50,7 @@ class TrainOptions:
     """Processes that tokenize the text; as many as there are cores unless given."""
     text: Annotated[_Text, FLAT] = _Text()
     tokens: TokenOptions = TokenOptions()
+    parts: ShardOptions = ShardOptions()
 
 
 Corpus = Annotated[Source, Parameter(name="CORPUS", help=TEXTS)]
@@ -60,7 +64,7 @@ def one_hot(*corpus: Corpus, options: TrainOptions) -> None:
     """
     from elmokit.static.embedders import OneHot
 
-    _train(corpus, options, lambda text, _: OneHot(text.words))
+    _train(corpus, options, lambda text, *_: OneHot(text.words))
 
 
 @train.command(name="skip-gram")
@@ -74,7 +78,7 @@ def skip_gram(
     from elmokit.static.skip_gram import import_gensim, train_skip_gram
 
     import_gensim()
-    _train(corpus, options, lambda text, progress: train_skip_gram(text, settings, progress=progress))
+    _train(corpus, options, lambda text, _, progress: train_skip_gram(text, settings, progress=progress))
 
 
 @train.command
@@ -85,23 +89,49 @@ def glove(*corpus: Corpus, settings: Annotated[GloveSettings, FLAT] = GloveSetti
     """
     from elmokit.static.glove import train_glove
 
-    _train(corpus, options, lambda text, progress: train_glove(text, settings, progress=progress))
+    def work(text: "Text", counts: Sequence[Path], progress: "Progress") -> "StaticVectors":
+        return train_glove(text, settings, counts=counts, progress=progress)
+
+    _train(corpus, options, work, counting=settings)
 
 
 def _train(
-    corpus: Sequence[Path], options: TrainOptions, work: "Callable[[Text, Progress], StaticVectors | OneHot]"
+    corpus: Sequence[Path],
+    options: TrainOptions,
+    work: "Callable[[Text, Sequence[Path], Progress], StaticVectors | OneHot]",
+    *,
+    counting: GloveSettings | None = None,
 ) -> None:
-    """Read the text, do the work, write the vectors."""
+    """Read the text, do the work, write the vectors. In parts, words are numbered first, then their pairs counted."""
     from elmokit.progress.drawing import watched
-    from elmokit.static.corpus import open_text
+    from elmokit.static.cooccurrence import write_counts
+    from elmokit.static.corpus import TextSource, open_text
     from elmokit.static.files import check_output
 
     check_output(options.output)
+    parts, reading = options.parts, replace(options.text, tokenizer=options.tokens.over(options.text.tokenizer))
+    parts.check(*corpus)
     with watched(str(options.output)) as progress:
-        settings = replace(options.text, tokenizer=options.tokens.over(options.text.tokenizer))
-        with open_text(corpus, settings, workers=options.workers, progress=progress) as text:
-            vectors = work(text, progress)
+        numbers = counts = None
+        if parts.count:
+            source = TextSource(corpus, reading)
+            numbers = Shards(options.output, parts.count, source.made_from, ".npy")
+            joining = parts.compute(numbers, source.write_shard, progress)
+            if not joining and (counting is None or numbers.missing()):
+                return
+        with open_text(
+            corpus, reading, workers=options.workers, numbers=numbers.paths if numbers else (), progress=progress
+        ) as text:
+            if numbers and counting:
+                made_from = numbers.made_from, counting.window, counting.symmetric
+                counts = replace(numbers, made_from=made_from, ending=".counts.npy")
+                count = partial(write_counts, text, settings=counting, progress=progress)
+                if not parts.compute(counts, count, progress):
+                    return
+            vectors = work(text, counts.paths if counts else (), progress)
         vectors.save(options.output, header=options.header)
+    if numbers:
+        numbers.remove()
     print(translate(f"{options.output}: {len(vectors.words):,} vectors of width {vectors.width:,}"))
 
 

@@ -6,27 +6,33 @@ whole numbers of a unit that every 1/distance is a multiple of, so they are exac
 """
 
 import math
+import shutil
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.format import write_array_header_1_0
 from numpy.typing import NDArray
 
-from elmokit.errors import ConfigError
+from elmokit.errors import ConfigError, DataError
+from elmokit.files import parsing, replacing, writing
 from elmokit.progress import SILENCE, Progress
+from elmokit.shards import WHOLE, Shard
 from elmokit.static.corpus import Text
 from elmokit.static.kernels import Ints, compiled, count_pairs, run_together, sum_sorted
+from elmokit.static.settings import GloveSettings
 
 Records = NDArray[np.void]
 RECORD = np.dtype([("row", "<i4"), ("column", "<i4"), ("count", "<f4")])
 LAST_EXACT = 22  # beyond this distance the least common multiple grows too large, and 1/distance is rounded to a unit
 MOST_FILES = 500
-STEP = 1 << 20  # words, or cells, at a time
+STEP = 1 << 20  # words, or pairs, at a time
+MERGED = 4 * 48  # bytes of memory for each item of a stretch: a quarter of it is for merging
 
 
 class SortedSums(NamedTuple):
@@ -57,36 +63,87 @@ class Cooccurrences:
 
 def count_cooccurrences(
     text: Text,
+    settings: GloveSettings = GloveSettings(),
     *,
-    window: int = 10,
-    symmetric: bool = True,
-    memory_mb: float = 1000,
-    threads: int = 1,
-    seed: int = 1,
+    counts: Sequence[Path] = (),
     progress: Progress = SILENCE,
 ) -> Cooccurrences:
     """X_ij, the sum of 1/distance over every j that stands at most a window after i, or if symmetric on either side.
 
-    It lies in files in the text's folder, in an order that the seed decides.
+    It lies in files in the text's folder, in an order that the seed decides. `counts` are the files of shards, all of
+    them, that `write_counts` wrote of the same text.
     """
-    words, tokens = len(text.words), len(text.ids)
+    words, memory, path = len(text.words), int(settings.memory_mb * 1e6), text.folder / "counts"
+    if counts:
+        _write_sums(path, merge_sums([_read_sums(shard, words) for shard in counts], memory // MERGED))
+    else:
+        write_counts(text, path, settings=settings, progress=progress)
+    sums = _read_sums(path, words)
+    stored = len(sums.pairs)
+    stretches = (SortedSums(*(numbers[start : start + STEP] for numbers in sums)) for start in range(0, stored, STEP))
+    unit, symmetric = unit_of(settings.window), settings.symmetric
+    records = (_records(stretch, words, unit, symmetric=symmetric) for stretch in stretches)
+    buckets = min(1 + stored * 32 // memory, MOST_FILES)  # shuffling takes 32 bytes per record
+    return Cooccurrences(_shuffled(records, text.folder, buckets, settings.seed), words, symmetric)
+
+
+def write_counts(
+    text: Text, path: Path, shard: Shard = WHOLE, *, settings: GloveSettings, progress: Progress = SILENCE
+) -> None:
+    """Count the pairs of a shard, a stretch of the text, into a file."""
+    words, window, threads = len(text.words), settings.window, settings.threads
     if words**2 * window >= 2**63:
         raise ConfigError(f"{words:,} words with a window of {window} are too many to number their pairs")
-    memory = int(memory_mb * 1e6)
-    layout = Layout(words, memory // (4 * 8 * threads), symmetric=symmetric)
+    memory = int(settings.memory_mb * 1e6)
+    layout = Layout(words, memory // (4 * 8 * threads), symmetric=settings.symmetric)
     room = memory // (2 * 16 * threads)
     counters = [Counter(layout, window, room, text.folder / f"sums-{number}") for number in range(threads)]
-    bounds = [0, *(text.line_end(tokens * number // threads) for number in range(1, threads)), tokens]
-    jobs = [counter.count(text.ids, bounds[n], bounds[n + 1]) for n, counter in enumerate(counters)]
-    run_together(jobs, lambda done: progress.update("counting", done, tokens, unit="words"))
+    part = text.divided(shard.total)[shard.number - 1]
+    jobs = [counter.count(stretch.ids) for counter, stretch in zip(counters, part.divided(threads), strict=True)]
+    run_together(jobs, lambda done: progress.update("counting", done, len(part.ids), unit="words"))
     for counter in counters[1:]:
         counters[0].table += counter.table
     aside = [sums for counter in counters for sums in counter.aside]
-    stored = int(np.count_nonzero(counters[0].table)) + sum(len(sums.pairs) for sums in aside)
-    merged = chain(layout.read(counters[0].table), merge_sums(aside, memory // (4 * 48)))
-    records = (_records(sums, words, counters[0].unit, symmetric=symmetric) for sums in merged)
-    buckets = min(1 + stored * 32 // memory, MOST_FILES)  # shuffling takes 32 bytes per record
-    return Cooccurrences(_shuffled(records, text.folder, buckets, seed), words, symmetric)
+    _write_sums(path, merge_sums([layout.read(counters[0].table), *aside], memory // MERGED))
+
+
+def _write_sums(path: Path, stretches: Iterable[SortedSums]) -> None:
+    """A .npy file of all pairs and then of all sums."""
+    with replacing(path) as partial, writing(path), partial.open("wb") as file, TemporaryFile(dir=path.parent) as sums:
+        header = {"descr": "<i8", "fortran_order": False, "shape": (2, 0)}
+        write_array_header_1_0(file, header)
+        for stretch in stretches:
+            stretch.pairs.tofile(file)
+            stretch.sums.tofile(sums)
+        header["shape"] = (2, sums.tell() // 8)
+        sums.seek(0)
+        shutil.copyfileobj(sums, file)
+        file.seek(0)
+        write_array_header_1_0(file, header)  # has room for any length
+
+
+def _read_sums(path: Path, words: int) -> SortedSums:
+    """What was written, looked through once: a damaged file would make counts of nothing."""
+    remedy = "Remove it, and give the same command again"
+    with parsing(path, "a shard of counts", kind=DataError, remedy=remedy):
+        pairs, sums = np.load(path, mmap_mode="r")
+        last = -1
+        for start in range(0, len(pairs), STEP):
+            some = pairs[start : start + STEP]
+            if (
+                some[0] <= last
+                or (np.diff(some) <= 0).any()
+                or some[-1] >= words**2
+                or sums[start : start + STEP].min() <= 0
+            ):
+                raise ValueError("pairs that are not in order, or counts below 0")
+            last = some[-1]
+        return SortedSums(pairs, sums)
+
+
+def unit_of(window: int) -> int:
+    """What counts are whole numbers of."""
+    return math.lcm(*range(1, min(window, LAST_EXACT) + 1))
 
 
 class Layout:
@@ -107,12 +164,11 @@ class Layout:
         # (V,): the cell of (i, j) is rows[i] + j if j < columns[i].
         self.rows, self.columns = self.starts - first, first + found
 
-    def read(self, table: Ints) -> Iterator[SortedSums]:
+    def read(self, table: Ints) -> SortedSums:
         """The sums of a table that are not 0."""
-        for start in range(0, len(table), STEP):
-            cells = np.flatnonzero(table[start : start + STEP]) + start
-            rows = np.searchsorted(self.starts, cells, side="right") - 1
-            yield SortedSums(rows * len(self.rows) + cells - self.rows[rows], table[cells])
+        cells = np.flatnonzero(table)
+        rows = np.searchsorted(self.starts, cells, side="right") - 1
+        return SortedSums(rows * len(self.rows) + cells - self.rows[rows], table[cells])
 
 
 class Counter:
@@ -120,14 +176,14 @@ class Counter:
 
     def __init__(self, layout: Layout, window: int, room: int, path: Path) -> None:
         self.layout, self.window, self.room, self.path = layout, window, max(room, 2 * window), path
-        self.unit = math.lcm(*range(1, min(window, LAST_EXACT) + 1))
-        self.weights = np.array([0, *(round(self.unit / distance) for distance in range(1, window + 1))])
+        unit = unit_of(window)
+        self.weights = np.array([0, *(round(unit / distance) for distance in range(1, window + 1))])
         self.table = np.zeros(int(layout.rows[-1] + layout.columns[-1]), dtype=np.int64)
         self.aside: list[SortedSums] = []
 
-    def count(self, ids: NDArray[np.int32], begin: int, end: int) -> Iterator[int]:
-        """Count the words from begin to end, and say now and then how many are done."""
-        kernel, layout, first = compiled(count_pairs), self.layout, begin
+    def count(self, ids: NDArray[np.int32]) -> Iterator[int]:
+        """Count the words of these lines, and say now and then how many are done."""
+        kernel, layout, begin, end = compiled(count_pairs), self.layout, 0, len(ids)
         cells = layout.rows, layout.columns, self.table
         buffer, used = np.empty(self.room, dtype=np.int64), 0
         while begin < end:
@@ -137,7 +193,7 @@ class Counter:
             if used and (begin < stop or begin == end):
                 self._put_aside(buffer[:used])
                 used = 0
-            yield begin - first
+            yield begin
 
     def _put_aside(self, buffer: Ints) -> None:
         buffer.sort()
@@ -151,6 +207,7 @@ class Counter:
 
 def merge_sums(parts: Sequence[SortedSums], items: int) -> Iterator[SortedSums]:
     """All parts in one, in stretches of about so many items."""
+    parts = [part for part in parts if len(part.pairs)]
     if not parts:
         return
     # Pairs that divide all parts into stretches of about so many items; the last one is beyond them all.

@@ -1,20 +1,37 @@
 """Text files → the ids of their words, on disk: what counting and training read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit import __version__
 from elmokit.errors import DataError, OutputError
 from elmokit.progress import SILENCE, Progress
+from elmokit.shards import Shard
 from elmokit.static.settings import TextSettings
 from elmokit.text.corpus import tokenizer_for
 from elmokit.text.documents import Paths, iter_documents, open_texts, total_bytes
-from elmokit.text.numbering import EOS_ID, SPECIAL_IDS, TRAIN, Numberer, Piece, RankedWords, WordCounter, number_pieces
+from elmokit.text.numbering import (
+    EOS_ID,
+    SPECIAL_IDS,
+    TRAIN,
+    NumberedText,
+    Numberer,
+    Piece,
+    RankedWords,
+    WordCounter,
+    number_pieces,
+    read_numbers,
+    write_numbers,
+)
+from elmokit.text.packing import ending
 from elmokit.text.vocabulary import BOS, EOS, UNK
 
 END = -1
@@ -51,6 +68,12 @@ class Text:
                 yield words[line[:-1]].tolist()
             start = end
 
+    def divided(self, parts: int) -> list["Text"]:
+        """Stretches of whole lines, of about the same length, over the same vocabulary; some may be empty."""
+        size = len(self.ids)
+        bounds = [0, *(self.line_end(size * number // parts) for number in range(1, parts)), size]
+        return [replace(self, ids=self.ids[start:end]) for start, end in pairwise(bounds)]
+
     def line_end(self, position: int) -> int:
         """The first end of a line at the position or after it; the end of the text if there is none."""
         while position < len(self.ids):
@@ -61,38 +84,76 @@ class Text:
         return len(self.ids)
 
 
+class TextSource:
+    """Text files, and how their words are numbered."""
+
+    def __init__(self, paths: Paths, settings: TextSettings) -> None:
+        self.files = open_texts(paths, lines=settings.lines, field=settings.field, encoding=settings.encoding)
+        self.settings = replace(settings, tokenizer=tokenizer_for(self.files, settings.tokenizer))
+        self.size = total_bytes(self.files)
+        self.numberer = Numberer(self.settings.tokenizer, settings.split, settings.language)
+
+    @property
+    def made_from(self) -> tuple[Any, ...]:
+        """The files' contents, endings and order, and every setting, as JSON values."""
+        files = [(ending(file.path), file.lines, file.digest()) for file in self.files]
+        return files, asdict(self.settings), __version__
+
+    def pieces(self) -> Iterator[Piece]:
+        """The documents, each a piece of work."""
+        return (Piece(text, TRAIN, position) for text, _, position in iter_documents(self.files))
+
+    def numbered(self, workers: int | None, shards: Sequence[Path] = ()) -> Generator[tuple[Piece, NumberedText]]:
+        """All documents, each with the numbers of its words: from shards, or made by so many processes."""
+        if shards:
+            return read_numbers(self.pieces(), shards)
+        return number_pieces(self.pieces(), self.numberer, workers=workers, size=self.size)
+
+    def write_shard(self, path: Path, shard: Shard) -> None:
+        """Number the words of a shard's documents."""
+        write_numbers(path, self.pieces(), self.numberer, shard)
+
+
 @contextmanager
 def open_text(
-    paths: Paths, settings: TextSettings = TextSettings(), *, workers: int | None = None, progress: Progress = SILENCE
+    paths: Paths,
+    settings: TextSettings = TextSettings(),
+    *,
+    workers: int | None = None,
+    numbers: Sequence[Path] = (),
+    progress: Progress = SILENCE,
 ) -> Iterator[Text]:
     """The text of these files, tokenized and numbered, in temporary files that go with it."""
     try:
         with TemporaryDirectory(prefix="elmokit-") as folder:
-            yield read_text(paths, Path(folder), settings, workers=workers, progress=progress)
+            yield read_text(paths, Path(folder), settings, workers=workers, numbers=numbers, progress=progress)
     except OSError as error:
         raise OutputError(f"temporary files cannot be written: {error}: set TMPDIR to a folder with room") from error
 
 
 def read_text(
-    paths: Paths, folder: Path, settings: TextSettings, *, workers: int | None = None, progress: Progress = SILENCE
+    paths: Paths,
+    folder: Path,
+    settings: TextSettings,
+    *,
+    workers: int | None = None,
+    numbers: Sequence[Path] = (),
+    progress: Progress = SILENCE,
 ) -> Text:
     """The text of these files, tokenized and numbered, with its ids in a file in the folder.
 
-    As many processes as there are cores tokenize it, unless their number is given, and fewer if it is small.
+    As many processes as there are cores tokenize it, unless their number is given, and fewer if it is small. `numbers`
+    are the files of shards, all of them, that `TextSource.write_shard` wrote of the same text.
     """
-    files = open_texts(paths, lines=settings.lines, field=settings.field, encoding=settings.encoding)
-    total, tokenizer = total_bytes(files), tokenizer_for(files, settings.tokenizer)
-    counter = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS)
-    pieces = (Piece(text, TRAIN, position) for text, _, position in iter_documents(files))
-    numberer = Numberer(tokenizer, settings.split, settings.language)
-    numbered = number_pieces(pieces, numberer, workers=workers, size=total)
-    with (folder / "numbers").open("wb") as numbers, closing(numbered):
+    source = TextSource(paths, settings)
+    counter, total = WordCounter((BOS, EOS, UNK), limit=MOST_WORDS), source.size
+    with (folder / "numbers").open("wb") as file, closing(source.numbered(workers, numbers)) as numbered:
         for piece, (found, ids) in numbered:
             words = [word.lower() for word in found] if settings.lower_case else found
-            numbers.write(counter.add(words, ids, TRAIN).tobytes())
+            file.write(counter.add(words, ids, TRAIN).tobytes())
             progress.update("reading", piece.position, total, unit="bytes")
     ranked = counter.ranked()
-    kept = _vocabulary(ranked, settings, files[0].name if files else "no files")
+    kept = _vocabulary(ranked, settings, source.files[0].name if source.files else "no files")
     _write_ids(folder, ranked, kept)
     vocabulary = tuple(ranked.words[number] for number in kept)
     text = Text(vocabulary, ranked.counts[TRAIN, kept], np.memmap(folder / "ids", dtype=np.int32, mode="r"), folder)

@@ -5,7 +5,8 @@ the learning rate, divided by the root of 1 and the squares of all such products
 two steps, (i, j) and (j, i). Threads share the weights without locks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -105,11 +106,17 @@ class Glove:
 
 
 def train_glove(
-    text: Text, settings: GloveSettings = GloveSettings(), *, progress: Progress = SILENCE
+    text: Text,
+    settings: GloveSettings = GloveSettings(),
+    *,
+    counts: Sequence[Path] = (),
+    progress: Progress = SILENCE,
 ) -> StaticVectors:
-    """Count the text and train on the counts; the loss of every epoch is reported."""
-    counting = {name: getattr(settings, name) for name in ("window", "symmetric", "memory_mb", "threads", "seed")}
-    cooccurrences = count_cooccurrences(text, **counting, progress=progress)
+    """Count the text and train on the counts; the loss of every epoch is reported.
+
+    `counts` are the files of shards, all of them, that `write_counts` wrote of the same text.
+    """
+    cooccurrences = count_cooccurrences(text, settings, counts=counts, progress=progress)
     if not cooccurrences.parts:
         raise DataError("no two words of the vocabulary stand near each other: is every line one word?")
     glove = Glove(cooccurrences, settings)

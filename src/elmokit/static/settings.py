@@ -89,10 +89,10 @@ class GloveSettings:
     """Threads that count and train; with one, the same seed gives the same vectors."""
     seed: int = 1
     """What the random numbers start from."""
-    memory_mb: int = 1000
+    memory_mb: float = 1000
     """Memory for counting, about; what does not fit waits in temporary files."""
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "dimensions", "window", "epochs", "threads", "memory_mb")
+        check_at_least(self, 1, "dimensions", "window", "epochs", "threads")
         check_at_least(self, 0, "alpha", "seed")
-        check_above_zero(self, "x_max", "learning_rate")
+        check_above_zero(self, "x_max", "learning_rate", "memory_mb")
