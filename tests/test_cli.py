@@ -323,6 +323,10 @@ class TestFrontDoor:
         assert "--overwrite" in fails(capsys, "convert", model_folder, tmp_path / "copy")
         main(["convert", str(model_folder), str(tmp_path / "copy"), "--overwrite"])
 
+    def test_an_argument_too_many(self, capsys):
+        error = fails(capsys, "serve", "en", "zh", "--port", "0")
+        assert error == "elmokit: en zh: elmokit serve takes no such argument: see elmokit serve --help"
+
     def test_unknown_command(self, capsys):
         assert "embd" in fails(capsys, "embd")
 

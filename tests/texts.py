@@ -41,8 +41,7 @@ Command "{0}" parameter {1} requires an argument.
 Invalid value "{0}" for {1}. Must be {2}.
 Invalid value "{0}" for {1}. Choose from: {2}.
 Invalid value "{0}" for {1}. Choose from: {2}. Did you mean "{3}"?
-Invalid value for {0}: unable to convert "{1}" into {2}.
-Unused Tokens: {0}.""".splitlines()
+Invalid value for {0}: unable to convert "{1}" into {2}.""".splitlines()
 NUMBERED = re.compile(r"(\w{,6} )?\{0\}( \w+)?")  # such as layer {n}
 FEWEST_LETTERS = 6  # of a text with {0}; a shorter one would be found in others
 ABOUT = ["text", "tokens read", "date", "perplexity"]  # what a run says of its model

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnusedCliTokensError
 
 from elmokit import __version__
 from elmokit.cli.bench import bench
@@ -70,6 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     COMMAND_LINE.set(sys.argv[1:] if arguments is None else arguments)
     try:
         app(arguments, exit_on_error=False, print_error=False)
+    except UnusedCliTokensError as error:
+        command = " ".join(("elmokit", *(error.command_chain or ())))
+        _leave(f"{' '.join(error.unused_tokens or ())}: {command} takes no such argument: see {command} --help", 2)
     except (ElmoError, CycloptsError) as error:
         _leave(str(error), 2)
     except KeyboardInterrupt:
