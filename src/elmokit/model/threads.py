@@ -53,10 +53,15 @@ def _run(job: Callable[[], T], *, gradients: bool = False) -> T:
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  (threads do not survive a fork)
     """So many threads, one core each; torch gives the number that was set last to every thread that begins later."""
     all_there = Barrier(threads)
-    pool = ThreadPoolExecutor(threads, "elmokit", initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(threads, "elmokit", initializer=_take_one_core)
     list(pool.map(lambda _: all_there.wait(), range(threads)))
     torch.set_num_threads(threads)
     return pool
+
+
+def _take_one_core() -> None:
+    torch.set_num_threads(1)
+    torch.get_num_threads()  # at its first question a thread takes the number that was set last, by whomever
 
 
 def keep_freed_memory() -> None:
