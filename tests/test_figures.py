@@ -43,11 +43,13 @@ CASES = [
 
 @pytest.mark.parametrize(("table", "names"), CASES)
 def test_numbers_are_those_that_were_printed(table, names):
-    """In all rows but the head, and in all cells but the first, which says what was measured."""
+    """In all cells that begin with a number, those of the head apart: others say what was measured."""
     records = [(SCRIPT.parent / "data" / name).read_text(encoding="utf-8") for name in names]
     printed = {number for record in records for number in numbers(record)}
-    cells = [cell for row in table.splitlines()[2:] for cell in row.strip("|").split("|")[1:]]
-    wrong = [number for cell in cells for number in numbers(cell) if not shown(number, printed)]
+    cells = [cell.strip(" *") for row in table.splitlines()[2:] for cell in row.split("|")]
+    found = [number for cell in cells if NUMBER.match(cell) for number in numbers(cell)]
+    assert found
+    wrong = [number for number in found if not shown(number, printed)]
     assert not wrong
 
 
