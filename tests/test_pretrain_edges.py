@@ -27,8 +27,9 @@ from elmokit.cli import main
 from elmokit.errors import CheckpointError, ConfigError, OutputError
 from elmokit.files import locked
 from elmokit.pretrain.corpus import read_corpus
-from elmokit.pretrain.recipe import TrainSettings
+from elmokit.pretrain.recipe import TrainSettings, make_recipe
 from elmokit.pretrain.run import pretrain
+from elmokit.pretrain.trainer import Trainer, new_model
 
 WORDS = "the a small old cat dog bird river moon house sees likes follows remembers and never again 小猫 月亮".split()
 SMALL = ["--recipe", "tiny", "--workers", "1"]
@@ -314,6 +315,36 @@ def test_two_processes_on_the_command_line(text, tmp_path):
     )
     assert len(one) > 3
     np.testing.assert_allclose(one, two, rtol=1e-4)
+
+
+def learned(trainer) -> list[torch.Tensor]:
+    """The weights, and what Adam remembers of each."""
+    remembered = [part for state in trainer.optimizer.state.values() for part in state.values() if part.dim()]
+    return [weight.data for weight in trainer.model.parameters()] + remembered
+
+
+def test_processes_that_learn_apart_end_with_the_mean_of_their_weights(text, tmp_path):
+    """After six steps, of which each second one ends with an average of weights and of what Adam remembers."""
+    command = ["pretrain", str(text), *SMALL, "-s", "training.average_steps=2", "-s", "training.epochs=0.05"]
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "elmokit"]
+    done = run_python(*launch, *command, "-o", tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "recipe.json").read_text(encoding="utf-8"))
+    written["training"]["average_steps"] = 1000
+    same = make_recipe(written)
+    corpus = read_corpus(tmp_path / "corpus", vocab_size=same.corpus.vocab_size, min_count=same.corpus.min_count)
+    apart = [Trainer(new_model(same, corpus, None), same, corpus, rank=rank, world=2) for rank in range(2)]
+    while apart[0].step < apart[0].total_steps:
+        losses = [trainer.advance().loss for trainer in apart]
+        if apart[0].step % 2 == 0:
+            for pair in zip(*map(learned, apart), strict=True):
+                mean = sum(pair) / 2
+                for part in pair:
+                    part.copy_(mean)
+    assert apart[0].step == 6
+    assert losses[0] != losses[1]
+    for name, weight in read_checkpoint(tmp_path).weights.items():
+        torch.testing.assert_close(weight, apart[0].model.weights()[name], rtol=0, atol=1e-6)
 
 
 SIMPLE_ELMO = Path(

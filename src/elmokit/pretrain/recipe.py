@@ -77,6 +77,9 @@ class TrainSettings:
     """What stays as it is: the table of words, the whole token encoder, or with it so many of the lower layers."""
     accumulate: int = 1
     """Steps whose gradients are added up before the weights move."""
+    average_steps: int = 0
+    """Several processes each learn by themselves and average their weights after so many steps; 0: they add up their
+    gradients at every step, as one process with the whole batch would."""
     autocast: Literal["none", "bf16"] = "none"
     """Compute in 16 bits where that is safe, on a device made for it; weights stay in 32."""
     seed: int = 0
@@ -91,7 +94,7 @@ class TrainSettings:
     def __post_init__(self) -> None:
         above_zero = ("epochs", "batch", "unroll", "learning_rate", "gradient_scale", "clip", "accumulate")
         check_above_zero(self, *above_zero, "evaluate_steps", "evaluate_tokens", prefix="training.")
-        from_zero = ("warmup", "weight_decay", "head_epochs", "cloze_share", "seed", "save_minutes")
+        from_zero = ("warmup", "weight_decay", "head_epochs", "cloze_share", "seed", "save_minutes", "average_steps")
         check_at_least(self, 0, *from_zero, prefix="training.")
         if math.inf in (self.epochs, self.head_epochs):
             raise ConfigError("training.epochs or training.head_epochs is inf: training must end")

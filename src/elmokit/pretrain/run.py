@@ -163,7 +163,7 @@ class PretrainingRun:
     about: dict[str, str] = field(default_factory=dict)
 
     def finish(self) -> Perplexity | None:
-        """Train to the end, and measure; an interruption leaves a checkpoint."""
+        """Train to the end, and measure; an interruption of one process leaves a checkpoint."""
         self.saved = self.trainer.step
         if self.trainer.step == 0:
             self.save()
@@ -199,9 +199,10 @@ class PretrainingRun:
                 self._report(result, time.perf_counter() - start)
                 self._save_in_time()
         except KeyboardInterrupt:
-            self.save()
+            if trainer.world == 1:  # several are interrupted at different steps, and torchrun ends them soon
+                self.save()
             if self.progress:
-                self.progress.message(f"saved at step {trainer.step:,}; the same command with --resume goes on")
+                self.progress.message(f"saved at step {self.saved:,}; the same command with --resume goes on")
             raise
         self.save()
         return result
@@ -247,7 +248,9 @@ class PretrainingRun:
             self._measure(result, rate, tokens=settings.evaluate_tokens)
 
     def _save_in_time(self) -> None:
-        """All processes save at the same step: a clock of one of them decides."""
+        """All processes save at the same step, when they have the same weights: a clock of one of them decides."""
+        if not self.trainer.is_average:
+            return
         due = torch.tensor(time.monotonic() - self.last_save > 60 * self.recipe.training.save_minutes)
         if self.trainer.world > 1:
             dist.broadcast(due, 0)

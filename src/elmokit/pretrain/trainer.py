@@ -110,6 +110,7 @@ class Trainer:
         self.optimizer = make_optimizer(model, settings)
         self.state = model.bilm.zero_state(settings.batch // world)
         self.step = 0
+        self.apart = world > 1 and settings.average_steps > 0
 
     @property
     def tokens(self) -> int:
@@ -122,15 +123,25 @@ class Trainer:
         for _ in range(self.settings.accumulate):
             more_loss, more_targets = self.accumulate_gradients()
             loss, targets = loss + more_loss, targets + more_targets
-        loss, targets = self._sum_over_processes(loss, targets)
-        self._check_loss(loss / max(1, targets))
+        if not self.apart:
+            loss, targets = self._sum_over_processes(loss, targets)
+            self._check_loss(loss / max(1, targets))
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         rate = self.learning_rate()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
         self.step += self.settings.accumulate
+        if self.apart and self.is_average:
+            self._average()
+            loss, targets = self._sums(loss, targets)
+            self._check_loss(loss / max(1, targets))
         return StepResult(self.step, self.tokens, loss / max(1, targets), rate)
+
+    @property
+    def is_average(self) -> bool:
+        """Whether all processes have the same weights after this step."""
+        return not self.apart or self.step % (self.settings.average_steps * self.settings.accumulate) == 0
 
     def check(self) -> None:
         """Raise if what was learned last has spoilt the weights, as the loss of what is read next shows."""
@@ -171,7 +182,8 @@ class Trainer:
         with torch.autocast(self.state.h.device.type, torch.bfloat16, enabled=autocast):
             vectors = self.model.bilm.tokens(*as_tensors(ids, self.state.h.device)).to(self.state.h.dtype)  # (U, P)
         steps = self._step(number, 0, chunk.forward, indices[0]), self._step(number, 1, chunk.backward, indices[1])
-        scale = 0.5 * settings.gradient_scale / (settings.batch * settings.unroll * settings.accumulate)
+        streams = settings.batch // self.world if self.apart else settings.batch
+        scale = 0.5 * settings.gradient_scale / (streams * settings.unroll * settings.accumulate)
         results, self.state = self.model.backpropagate(
             vectors, steps, self.state, dropout=settings.dropout, scale=scale, autocast=autocast
         )
@@ -190,14 +202,22 @@ class Trainer:
         """Add up gradients, losses and targets of all processes, so that each goes on with the whole batch's."""
         if self.world == 1:
             return loss, targets
-        gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
+        _add_up([weight.grad for weight in self.model.parameters() if weight.grad is not None])
+        return self._sums(loss, targets)
+
+    def _sums(self, loss: float, targets: float) -> tuple[float, float]:
         totals = torch.tensor([loss, targets], dtype=torch.float64)
         dist.all_reduce(totals)
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(flat)
-        for gradient, part in zip(gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True):
-            gradient.copy_(part.view_as(gradient))
         return totals[0].item(), totals[1].item()
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Give every process the mean of all weights, and of what their optimisers remember of each."""
+        remembered = [part for state in self.optimizer.state.values() for part in state.values() if part.dim()]
+        parts = [*self.model.parameters(), *remembered]
+        _add_up(parts)
+        for part in parts:
+            part /= self.world
 
     def learning_rate(self) -> float:
         """Rises in a straight line, then falls as the settings say."""
@@ -213,7 +233,9 @@ class Trainer:
         return settings.learning_rate * rising * falling[settings.decay]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to go on exactly as if nothing had happened."""
+        """Everything needed to go on exactly as if nothing had happened; processes that learn apart average first."""
+        if not self.is_average:
+            self._average()
         return {
             "weights": self.model.weights(),
             "optimizer": self.optimizer.state_dict(),
@@ -248,6 +270,14 @@ class Trainer:
         check_finite(path, dict(zip("hc", parts, strict=True)))
         self.streams.restore(state["streams"])
         self.state, self.step = State(*parts), operator.index(state["step"])
+
+
+def _add_up(parts: Sequence[Tensor]) -> None:
+    """Put the sum over all processes in the place of each."""
+    flat = torch.cat([part.flatten() for part in parts])
+    dist.all_reduce(flat)
+    for part, total in zip(parts, flat.split([part.numel() for part in parts]), strict=True):
+        part.copy_(total.view_as(part))
 
 
 def _generator(*seed: int) -> torch.Generator:
