@@ -14,10 +14,11 @@ from elmokit.config import CharacterConfig, ModelConfig
 from elmokit.model import fused
 from elmokit.model.fused import kernels_for
 from elmokit.model.linear import Linear, Precision, make_linear
-from elmokit.model.threads import side_by_side
+from elmokit.model.threads import beside, side_by_side
 from elmokit.text.characters import WordIds, character_encoder
 
 POSITIONS = 2048  # characters convolved at a time: what the filters put out stays in the cache
+WORDS_TO_SHARE = 16  # fewer are no quicker on two cores: most of the time goes into fetching the weights
 LARGEST_TABLES = 1 << 26  # bytes; a larger alphabet goes through the convolutions themselves
 
 
@@ -199,14 +200,18 @@ class Filter:
 
 
 class FastHighway:
-    """Both matrices of a highway as one."""
+    """Both matrices of a highway, for a core each if one has nothing else to do; 8-bit ones, being small, as one."""
 
     def __init__(self, highway: Highway, precision: Precision) -> None:
-        self.both = make_linear(torch.cat([highway.gate.weight, highway.transform.weight]).detach(), precision)
-        self.bias = torch.cat([highway.gate.bias, highway.transform.bias]).detach()
+        weight = torch.cat([highway.gate.weight, highway.transform.weight]).detach()
+        bias = torch.cat([highway.gate.bias, highway.transform.bias]).detach()
+        count = 1 if precision == "int8" else 2
+        halves = zip(weight.chunk(count), bias.chunk(count), strict=True)
+        self.parts = [(make_linear(part, precision), addend) for part, addend in halves]
 
     def __call__(self, x: Tensor) -> Tensor:
-        gate, transform = self.both(x, self.bias).chunk(2, dim=-1)
+        products = beside(partial(linear, x, bias) for linear, bias in self.parts)
+        gate, transform = torch.cat(products, dim=-1).chunk(2, dim=-1)
         return torch.lerp(x, transform.relu_(), gate.sigmoid_())
 
 
@@ -234,6 +239,8 @@ class FastTokens:
         groups = [torch.arange(0 if word_ids is None else len(word_ids))]
         if self.encoder.characters is not None and char_ids is not None:
             groups = list(self.encoder.characters.groups(char_ids))
+        if len(groups) == 1 and len(groups[0]) >= WORDS_TO_SHARE:
+            groups = list(groups[0].tensor_split(torch.get_num_threads()))
         parts = side_by_side(partial(self._group, char_ids, word_ids, group) for group in groups)
         vectors = torch.empty(sum(map(len, groups)), parts[0].shape[1])
         vectors[torch.cat(groups)] = torch.cat(parts)
