@@ -325,13 +325,17 @@ class Elmo:
 
     def _vectors_of_batch(self, batch: list[list[str]], rows: list[int], *, layers: Layers) -> list[Vectors]:
         lengths = [len(tokens) for tokens in batch]
-        with torch.inference_mode():
+
+        def compute() -> Tensor:
             x = self._flat_vectors(batch)
             if layers == 0 and not self.stateful:
-                outputs = x.repeat(1, 2)
-            else:
-                run = partial(self._stateful_layers, rows=rows) if self.stateful else self._stateless_layers
-                outputs = choose_layers(run(x, lengths), layers)  # (N, 2P) or (L + 1, N, 2P)
+                return x.repeat(1, 2)
+            run = partial(self._stateful_layers, rows=rows) if self.stateful else self._stateless_layers
+            chosen: Tensor = choose_layers(run(x, lengths), layers)  # (N, 2P) or (L + 1, N, 2P)
+            return chosen
+
+        with torch.inference_mode():
+            outputs = self.engine.run(compute, len(batch)) if self.on_cpu else compute()
             self._check_finite(outputs)
         found, ends = outputs.cpu().numpy(), accumulate(lengths)
         return [found[..., end - length + 1 : end - 1, :].copy() for length, end in zip(lengths, ends, strict=True)]
@@ -370,8 +374,12 @@ class Elmo:
         if gradients:
             layers: Tensor = self.bilm(self._flat_vectors(batch, gradients=True), lengths)[0]
             return layers
+
+        def compute() -> Tensor:
+            return self._stateless_layers(self._flat_vectors(batch), lengths)
+
         with torch.inference_mode():
-            frozen = self._stateless_layers(self._flat_vectors(batch), lengths)
+            frozen = self.engine.run(compute, len(batch)) if self.on_cpu else compute()
             self._check_finite(frozen)
         return frozen.clone()  # a tensor that autograd may keep
 

@@ -15,7 +15,7 @@ from elmokit.model.bilm import BiLM, Packing, State, pack, run_stack
 from elmokit.model.linear import Precision
 from elmokit.model.recurrent import FastLayer, RecurrentLayer
 from elmokit.model.small_batch import SmallBatchLstm, kernel
-from elmokit.model.threads import beside, side_by_side
+from elmokit.model.threads import side_by_side
 from elmokit.model.tokens import FastTokens, as_tensors
 from elmokit.text.characters import WordIds
 
@@ -94,6 +94,10 @@ class Engine:
         small = self.bilm.stacks[0][0].weight.numel() <= COMPILED_WEIGHTS
         return small and kernel(self.precision) is not None
 
+    def run(self, job: Callable[[], Tensor], sentences: int) -> Tensor:
+        """The job's result; that of a few sentences on a core of its own, where no operation wakes torch's threads."""
+        return side_by_side([job])[0] if self.runs_compiled(sentences) else job()
+
     def token_vectors(self, words: list[str], encode: Callable[[list[str]], WordIds]) -> Tensor:
         """The context-free vectors of distinct words, (N, P); words seen before are not computed again."""
         prepared = self.prepared
@@ -125,7 +129,7 @@ class Engine:
             packing, own = pack(group, ends=ends), State(state.h[:, :, rows], state.c[:, :, rows])
             for direction, stack in enumerate(stacks):
                 jobs.append(partial(self._run, direction, stack, packing, outputs[:, columns], own, zero=zero))
-        (beside if small else side_by_side)(jobs)
+        side_by_side(jobs)
         return outputs.flatten(2)
 
     def _run(

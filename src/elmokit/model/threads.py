@@ -6,42 +6,44 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from itertools import zip_longest
 from threading import Barrier, local
 from typing import TypeVar
+from weakref import ref
 
 import torch
 
 T = TypeVar("T")
-_own = local()  # of a thread of the pool: the pool
+_own = local()
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
 
 
 def side_by_side(jobs: Iterable[Callable[[], T]], *, gradients: bool = False) -> list[T]:
     """The jobs' results, computed on as many threads as torch has been given, with or without gradients.
 
-    Torch itself has all threads work at each operation: they wait for each other thousands of times a second, and go on
-    waiting for a while after the last, so that even a single job has a thread of its own.
+    Torch itself has all threads work at each operation: they wait for each other thousands of times a second, and go
+    on waiting for a while after the last, so even a single job is better off on a thread with a core of its own. A job
+    may divide itself in the same way: its first part is done where it is, and what no other thread has begun then too.
     """
-    run, threads = partial(_run, gradients=gradients), torch.get_num_threads()
-    return [run(job) for job in jobs] if threads == 1 else list(_pool(threads, os.getpid()).map(run, jobs))
-
-
-def beside(jobs: Iterable[Callable[[], T]]) -> list[T]:
-    """The results of short jobs, the first done here; what no other thread has begun by then is done here too."""
-    first, *others = jobs
-    threads = torch.get_num_threads()
-    pool = _pool(threads, os.getpid()) if threads > 1 else getattr(_own, "pool", None)
-    begun = [pool.submit(_run, job) for job in others] if pool else []
-    results = [_run(first)]
-    for job, future in zip_longest(others, begun):
-        results.append(_run(job) if future is None or future.cancel() else future.result())
+    run, pool, waiting = partial(_run, gradients=gradients), _own_pool(), list(jobs)
+    if pool is None:
+        threads = torch.get_num_threads()
+        return [run(job) for job in waiting] if threads == 1 else list(_pool(threads, os.getpid()).map(run, waiting))
+    begun = [pool.submit(run, job) for job in waiting[1:]]
+    results = [run(job) for job in waiting[:1]]
+    for job, future in zip(waiting[1:], begun, strict=True):
+        results.append(run(job) if future.cancel() else future.result())
     return results
 
 
 def _run(job: Callable[[], T], *, gradients: bool = False) -> T:
     with torch.inference_mode(not gradients):
         return job()
+
+
+def _own_pool() -> ThreadPoolExecutor | None:
+    """That of this thread, if it is one of a pool's."""
+    found = getattr(_own, "pool", None)
+    return found() if found else None
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +54,7 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001  (t
     def take_one_core() -> None:
         torch.set_num_threads(1)
         torch.get_num_threads()  # at its first question a thread takes the number that was set last, by whomever
-        _own.pool = pool
+        _own.pool = ref(pool)  # which ends its threads when nothing else refers to it
 
     pool = ThreadPoolExecutor(threads, "elmokit", initializer=take_one_core)
     list(pool.map(lambda _: all_there.wait(), range(threads)))

@@ -14,7 +14,7 @@ from elmokit.config import CharacterConfig, ModelConfig
 from elmokit.model import fused
 from elmokit.model.fused import kernels_for
 from elmokit.model.linear import Linear, Precision, make_linear
-from elmokit.model.threads import beside, side_by_side
+from elmokit.model.threads import side_by_side
 from elmokit.text.characters import WordIds, character_encoder
 
 POSITIONS = 2048  # characters convolved at a time: what the filters put out stays in the cache
@@ -210,7 +210,7 @@ class FastHighway:
         self.parts = [(make_linear(part, precision), addend) for part, addend in halves]
 
     def __call__(self, x: Tensor) -> Tensor:
-        products = beside(partial(linear, x, bias) for linear, bias in self.parts)
+        products = side_by_side(partial(linear, x, bias) for linear, bias in self.parts)
         gate, transform = torch.cat(products, dim=-1).chunk(2, dim=-1)
         return torch.lerp(x, transform.relu_(), gate.sigmoid_())
 
@@ -240,7 +240,7 @@ class FastTokens:
         if self.encoder.characters is not None and char_ids is not None:
             groups = list(self.encoder.characters.groups(char_ids))
         if len(groups) == 1 and len(groups[0]) >= WORDS_TO_SHARE:
-            groups = list(groups[0].tensor_split(torch.get_num_threads()))
+            groups = list(groups[0].tensor_split(2))
         parts = side_by_side(partial(self._group, char_ids, word_ids, group) for group in groups)
         vectors = torch.empty(sum(map(len, groups)), parts[0].shape[1])
         vectors[torch.cat(groups)] = torch.cat(parts)
