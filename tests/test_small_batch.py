@@ -13,6 +13,7 @@ import torch
 from conftest import BYTES, CONFIGS, SENTENCES, random_elmo
 
 import elmokit.model.engine
+import elmokit.model.small_batch
 from elmokit import machine_code
 from elmokit.model.bilm import pack
 from elmokit.model.engine import FEW_SENTENCES
@@ -71,6 +72,24 @@ def test_one_and_a_few_are_equal_to_the_bit(size):
     together = run(x, packing.batch_sizes, None, torch.zeros(5, hidden))
     alone = run(x[::5].contiguous(), [1] * 7, None, torch.zeros(1, hidden))
     torch.testing.assert_close(together[::5], alone, rtol=0, atol=0)
+
+
+def test_weights_that_need_16_bits_alone_are_kept_so_and_change_nothing(monkeypatch):
+    """A weight below 2**-14 has fewer digits in 16 bits; halved, as gates are, it might need one more."""
+    layer, packing = random_elmo(replace(BYTES, hidden=131, projection=61)).bilm.stacks[0][0], pack(LENGTHS)
+    assert SmallBatchLstm(layer, "fp32").recurrent.blocks.dtype == torch.float32
+    with torch.no_grad():
+        layer.weight[:9] *= 1e-5
+        for weight in (layer.weight, layer.projection):
+            weight.copy_(weight.half())
+    x = torch.randn(sum(LENGTHS), 61, generator=torch.Generator().manual_seed(3))
+    run, c = SmallBatchLstm(layer, "fp32"), torch.zeros(len(LENGTHS), 131)
+    assert {run.input.blocks.dtype, run.recurrent.blocks.dtype, run.projection.blocks.dtype} == {torch.float16}
+    found = run(x, packing.batch_sizes, None, c)
+    monkeypatch.setattr(elmokit.model.small_batch, "kept_as", lambda *_: "fp32")
+    wide = SmallBatchLstm(layer, "fp32")
+    assert wide.recurrent.blocks.dtype == torch.float32
+    assert torch.equal(found, wide(x, packing.batch_sizes, None, torch.zeros(len(LENGTHS), 131)))
 
 
 def test_int8_is_close():
@@ -147,7 +166,7 @@ class TestMachineCode:
 
     def test_compiled_once_and_loaded_without_numba(self, tmp_path):
         first, second = self.embed(tmp_path), self.embed(tmp_path)
-        assert "compiling lstm_fp32 for this processor: once" in first.stderr
+        assert "compiling lstm_fp16 for this processor: once" in first.stderr
         assert "compiling" not in second.stderr
         assert second.stdout == "False\n"
         [kept] = (tmp_path / "machine-code").iterdir()

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock, RLock
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 from elmokit.model.bilm import BiLM, Packing, State, pack, run_stack
 from elmokit.model.linear import Precision
 from elmokit.model.recurrent import FastLayer, RecurrentLayer
-from elmokit.model.small_batch import SmallBatchLstm, kernel
+from elmokit.model.small_batch import SmallBatchLstm, kept_as, kernel
 from elmokit.model.threads import side_by_side
 from elmokit.model.tokens import FastTokens, as_tensors
 from elmokit.text.characters import WordIds
@@ -35,6 +35,14 @@ class Prepared:
         self.cache = TokenCache(engine.bilm.config.projection, engine.token_cache_mb)
         self._stacks: dict[bool, list[list[FastLayer]]] = {}
         self._lock = Lock()
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether layers in the form for few sentences are fast, and can be had here."""
+        layer = self.bilm.stacks[0][0]
+        if self.bilm.config.cell != "lstm" or layer.weight.numel() > COMPILED_WEIGHTS:
+            return False
+        return kernel(kept_as(layer, self.precision)) is not None
 
     def stacks(self, *, small: bool) -> list[list[FastLayer]]:
         """Both directions' layers in the form for few sentences or for many, each made when it is first needed."""
@@ -89,10 +97,7 @@ class Engine:
 
     def runs_compiled(self, sentences: int) -> bool:
         """Whether sentences are few and layers small enough for `SmallBatchLstm`, and it can be had here."""
-        if self.reproducible or self.bilm.config.cell != "lstm" or sentences > FEW_SENTENCES:
-            return False
-        small = self.bilm.stacks[0][0].weight.numel() <= COMPILED_WEIGHTS
-        return small and kernel(self.precision) is not None
+        return not self.reproducible and sentences <= FEW_SENTENCES and self.prepared.compiled
 
     def run(self, job: Callable[[], Tensor], sentences: int) -> Tensor:
         """The job's result; that of a few sentences on a core of its own, where no operation wakes torch's threads."""

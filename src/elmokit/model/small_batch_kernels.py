@@ -8,11 +8,14 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic as numba_intrinsic
 
 # Not "reassoc": eight products are added up before they join the sum, which rounds a third as much as one long chain.
 FASTMATH = {"contract", "nsz", "arcp"}
 carray: Any = numba.carray  # type: ignore[attr-defined]
+intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = numba_intrinsic
 njit: Callable[[Callable[..., Any]], Any] = numba.njit(fastmath=FASTMATH, error_model="numpy")
 ZERO, HALF = np.float32(0), np.float32(0.5)
 # Eigen's rational approximation, which TensorFlow runs: x P(x²) / Q(x²), as good as float32 up to the bound
@@ -22,6 +25,20 @@ P7, P9 = np.float32(5.12229709037114e-08), np.float32(-8.60467152213735e-11)
 P11, P13 = np.float32(2.00018790482477e-13), np.float32(-2.76076847742355e-16)
 Q0, Q2 = np.float32(4.89352518554385e-03), np.float32(2.26843463243900e-03)
 Q4, Q6 = np.float32(1.18534705686654e-04), np.float32(1.19825839466702e-06)
+
+
+@intrinsic
+def widened(_typing: Any, weight: Any) -> Any:
+    """A weight as float32; 16 bits are those of a half-precision number."""
+
+    def as_float(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        if weight == types.float32:
+            return values[0]
+        if weight == types.int8:
+            return builder.sitofp(values[0], ir.FloatType())
+        return builder.fpext(builder.bitcast(values[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(weight), as_float
 
 
 @njit
@@ -71,18 +88,18 @@ def add_one(out: Any, row: int, x: Any, a: int, weight: Any, block: int) -> None
         x4, x5, x6, x7 = x[a, k + 4], x[a, k + 5], x[a, k + 6], x[a, k + 7]
         for j in range(columns):
             out[row, block, j] += (
-                x0 * np.float32(weight[block, k, j])
-                + x1 * np.float32(weight[block, k + 1, j])
-                + x2 * np.float32(weight[block, k + 2, j])
-                + x3 * np.float32(weight[block, k + 3, j])
-                + x4 * np.float32(weight[block, k + 4, j])
-                + x5 * np.float32(weight[block, k + 5, j])
-                + x6 * np.float32(weight[block, k + 6, j])
-                + x7 * np.float32(weight[block, k + 7, j])
+                x0 * widened(weight[block, k, j])
+                + x1 * widened(weight[block, k + 1, j])
+                + x2 * widened(weight[block, k + 2, j])
+                + x3 * widened(weight[block, k + 3, j])
+                + x4 * widened(weight[block, k + 4, j])
+                + x5 * widened(weight[block, k + 5, j])
+                + x6 * widened(weight[block, k + 6, j])
+                + x7 * widened(weight[block, k + 7, j])
             )
     for k in range(inner - inner % 8, inner):
         for j in range(columns):
-            out[row, block, j] += x[a, k] * np.float32(weight[block, k, j])
+            out[row, block, j] += x[a, k] * widened(weight[block, k, j])
 
 
 @njit
@@ -97,23 +114,23 @@ def add_two(out: Any, row: int, x: Any, a: int, weight: Any, block: int) -> None
         b0, b1, b2, b3 = x[b, k], x[b, k + 1], x[b, k + 2], x[b, k + 3]
         b4, b5, b6, b7 = x[b, k + 4], x[b, k + 5], x[b, k + 6], x[b, k + 7]
         for j in range(columns):
-            w0, w1 = np.float32(weight[block, k, j]), np.float32(weight[block, k + 1, j])
-            w2, w3 = np.float32(weight[block, k + 2, j]), np.float32(weight[block, k + 3, j])
-            w4, w5 = np.float32(weight[block, k + 4, j]), np.float32(weight[block, k + 5, j])
-            w6, w7 = np.float32(weight[block, k + 6, j]), np.float32(weight[block, k + 7, j])
+            w0, w1 = widened(weight[block, k, j]), widened(weight[block, k + 1, j])
+            w2, w3 = widened(weight[block, k + 2, j]), widened(weight[block, k + 3, j])
+            w4, w5 = widened(weight[block, k + 4, j]), widened(weight[block, k + 5, j])
+            w6, w7 = widened(weight[block, k + 6, j]), widened(weight[block, k + 7, j])
             out[row, block, j] += a0 * w0 + a1 * w1 + a2 * w2 + a3 * w3 + a4 * w4 + a5 * w5 + a6 * w6 + a7 * w7
             out[row + 1, block, j] += b0 * w0 + b1 * w1 + b2 * w2 + b3 * w3 + b4 * w4 + b5 * w5 + b6 * w6 + b7 * w7
     for k in range(inner - inner % 8, inner):
         for number in range(2):
             for j in range(columns):
-                out[row + number, block, j] += x[a + number, k] * np.float32(weight[block, k, j])
+                out[row + number, block, j] += x[a + number, k] * widened(weight[block, k, j])
 
 
 @njit
 def cell(gates: Any, row: int, recurrent: Any, number: int, scales: Any, c: Any, m: Any, cell_clip: Any) -> None:
     """m = o * tanh(c') with c' = clip(f * c + i * g), of one sentence.
 
-    The gates i, f and o are halved, so that each of them is 1/2 + 1/2 tanh.
+    The scales and the bias of the gates i, f and o are halved, so that each of them is 1/2 + 1/2 tanh.
     """
     width = c.shape[1]
     for d in range(width):
@@ -245,5 +262,6 @@ def _compiled(weight: Any) -> Any:
 
 KERNELS: dict[str, Callable[[], Any]] = {
     "lstm_fp32": lambda: _compiled(types.float32),
+    "lstm_fp16": lambda: _compiled(types.uint16),
     "lstm_int8": lambda: _compiled(types.int8),
 }
