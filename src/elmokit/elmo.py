@@ -28,6 +28,7 @@ from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
 from elmokit.model.softmax import Softmax
+from elmokit.model.threads import side_by_side
 from elmokit.model.tokens import as_tensors
 from elmokit.progress import SILENCE, Progress
 from elmokit.progress.drawing import shown
@@ -329,14 +330,11 @@ class Elmo:
         def compute() -> Tensor:
             x = self._flat_vectors(batch)
             if layers == 0 and not self.stateful:
-                return x.repeat(1, 2)
+                return self._checked(x.repeat(1, 2))
             run = partial(self._stateful_layers, rows=rows) if self.stateful else self._stateless_layers
-            chosen: Tensor = choose_layers(run(x, lengths), layers)  # (N, 2P) or (L + 1, N, 2P)
-            return chosen
+            return self._checked(choose_layers(run(x, lengths), layers))  # (N, 2P) or (L + 1, N, 2P)
 
-        with torch.inference_mode():
-            outputs = self.engine.run(compute, len(batch)) if self.on_cpu else compute()
-            self._check_finite(outputs)
+        outputs = self._alone(compute)
         found, ends = outputs.cpu().numpy(), accumulate(lengths)
         return [found[..., end - length + 1 : end - 1, :].copy() for length, end in zip(lengths, ends, strict=True)]
 
@@ -376,19 +374,24 @@ class Elmo:
             return layers
 
         def compute() -> Tensor:
-            return self._stateless_layers(self._flat_vectors(batch), lengths)
+            return self._checked(self._stateless_layers(self._flat_vectors(batch), lengths))
 
+        return self._alone(compute).clone()  # a tensor that autograd may keep
+
+    def _alone(self, compute: Callable[[], Tensor]) -> Tensor:
+        """What is computed without gradients, where no operation wakes torch's own threads, whose cores are needed."""
+        if self.on_cpu:
+            return side_by_side([compute])[0]
         with torch.inference_mode():
-            frozen = self.engine.run(compute, len(batch)) if self.on_cpu else compute()
-            self._check_finite(frozen)
-        return frozen.clone()  # a tensor that autograd may keep
+            return compute()
 
-    def _check_finite(self, outputs: Tensor) -> None:
-        """Weights may be numbers and yet so large that their products are none."""
+    def _checked(self, outputs: Tensor) -> Tensor:
+        """The outputs, if they are finite: weights may be numbers and yet so large that their products are none."""
         if not self.allow_nonfinite and not outputs.sum().isfinite() and not outputs.isfinite().all():
             raise CheckpointError(
                 f"{self.source}: its vectors are not finite: weights are far too large. Is it damaged?"
             )
+        return outputs
 
     def _flat_vectors(self, batch: list[list[str]], *, gradients: bool = False) -> Tensor:
         """The context-free vectors of all tokens end to end, (N, P); every distinct word is computed once."""

@@ -99,10 +99,6 @@ class Engine:
         """Whether sentences are few and layers small enough for `SmallBatchLstm`, and it can be had here."""
         return not self.reproducible and sentences <= FEW_SENTENCES and self.prepared.compiled
 
-    def run(self, job: Callable[[], Tensor], sentences: int) -> Tensor:
-        """The job's result; that of a few sentences on a core of its own, where no operation wakes torch's threads."""
-        return side_by_side([job])[0] if self.runs_compiled(sentences) else job()
-
     def token_vectors(self, words: list[str], encode: Callable[[list[str]], WordIds]) -> Tensor:
         """The context-free vectors of distinct words, (N, P); words seen before are not computed again."""
         prepared = self.prepared
