@@ -6,7 +6,7 @@
     python benchmarks/several_machines.py torchrun novel.txt   `pretrain`: one process on one core, then two on two
 
 Scheduler, driver and workers run on the same cores. The time of `embed` is that of the whole command, with loading and
-joining; that of `pretrain` the median speed of its steps.
+joining; that of `pretrain` the speed of its steps after the first ten.
 """
 
 import argparse
@@ -17,12 +17,16 @@ import sys
 import time
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import harmonic_mean, median
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import cluster
+
+from elmokit.pretrain.recipe import make_recipe
+
+WARM_UP = 10
 
 
 def main() -> None:
@@ -37,6 +41,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--recipe", default="small")
     parser.add_argument("--steps", type=int, default=60, help="of pretraining, in each round")
+    parser.add_argument("--average-steps", type=int, help="two processes learn apart, each with a whole batch")
     args = parser.parse_args()
     if reason := cluster.why_not():
         sys.exit(reason)
@@ -93,21 +98,24 @@ def kills(args: argparse.Namespace, machines: tuple[str, str], folder: Path) -> 
 
 
 def torchrun(args: argparse.Namespace, machines: tuple[str, str], folder: Path) -> None:
-    """How many tokens a second one process and two train on, each with its share of the same batch."""
+    """How many tokens a second one process and two train on, each with its share of the same batch, or a whole one."""
     rates: dict[int, list[float]] = {1: [], 2: []}
     texts = [path.resolve() for path in args.text]
     every = ["-s", "training.evaluate_steps=1", "-s", "training.evaluate_tokens=1"]
+    batch, average = make_recipe(args.recipe).training.batch, args.average_steps
+    apart = ["-s", f"training.average_steps={average}", "-s", f"training.batch={2 * batch}"] if average else []
     for number, processes in enumerate([1, 2] * args.rounds):
         run = folder / f"run-{number}"
         command = ["pretrain", *texts, "-o", run, "--recipe", args.recipe, *every, "--resume"]
+        command += apart if processes == 2 else []
         with cluster.torchrun(machines[:processes], folder, *command) as agents:
             while len(rates_of(run)) < args.steps:
                 time.sleep(1)
                 if agents[0].poll() is not None:
                     sys.exit((folder / "agent-0.log").read_text())
-        rates[processes].append(median(rates_of(run)))
+        rates[processes].append(harmonic_mean(rates_of(run)[WARM_UP:]))
     one, two = (median(found) for found in rates.values())
-    print(f"| recipe {args.recipe}, {args.rounds} rounds | tokens a second, median |\n|---|---:|")
+    print(f"| recipe {args.recipe}, {args.rounds} rounds | tokens a second |\n|---|---:|")
     print(f"| one process | {one:,.0f} |\n| two processes | {two:,.0f} |\n| times as fast | {two / one:.2f} |")
 
 

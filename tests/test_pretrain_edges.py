@@ -317,6 +317,16 @@ def test_two_processes_on_the_command_line(text, tmp_path):
     np.testing.assert_allclose(one, two, rtol=1e-4)
 
 
+@pytest.mark.parametrize("given", [["--valid", "b.txt", "c.txt"], ["--valid", "b.txt", "--valid", "c.txt"]])
+def test_several_files_to_measure_on_are_not_trained_on(text, tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("a", 100), ("b", 20), ("c", 20)):
+        Path(f"{name}.txt").write_text("".join(text.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]))
+    main(["pretrain", "a.txt", *given, "-o", "run", *SMALL, "-s", "training.epochs=0.1"])
+    about = elmokit.load("run").about
+    assert (about["files"], about["held-out files"]) == ("a.txt", "b.txt, c.txt")
+
+
 def learned(trainer) -> list[torch.Tensor]:
     """The weights, and what Adam remembers of each."""
     remembered = [part for state in trainer.optimizer.state.values() for part in state.values() if part.dim()]

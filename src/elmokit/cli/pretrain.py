@@ -35,7 +35,7 @@ class RunOptions:
     set_: Annotated[list[str] | None, Parameter(name=["--set", "-s"])] = None
     """Any setting of the recipe, by its path: training.batch=64. May be repeated."""
     text: TextOptions = TextOptions()
-    valid: list[Path] | None = None
+    valid: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None
     """Files to measure on; a share of the corpus is held out unless given."""
     freeze: str | None = None
     """What stays as it is: words (the table of words), tokens (the whole token encoder), or with it so many of the
