@@ -27,6 +27,7 @@ from elmokit.model.dropout import Dropout
 from elmokit.model.mix import ScalarMix
 from elmokit.progress import SILENCE, Progress
 from elmokit.tasks.task import Inputs, InputSettings, Tokens, Widths
+from elmokit.tasks.whole_words import WholeWords
 from elmokit.text.inputs import in_chunks
 
 CHUNK_TOKENS = 16_384  # embedded and written at a time: what memory has to hold
@@ -171,6 +172,8 @@ class InputLayer(nn.Module):
         if not embedders:
             raise ConfigError("a task needs at least one embedder: a model, static vectors or both")
         self.settings = settings
+        if settings.whole_words == "yes":
+            embedders = [WholeWords(one) if isinstance(one, Elmo) else one for one in embedders]
         static = _static_part(embedders) if settings.mix == "static" else None
         self.numbers = [number for number, one in enumerate(embedders) if one is not static]
         sources = ((embedders[number], settings, static) for number in self.numbers)

@@ -146,7 +146,8 @@ class TaskTraining:
             return
         folder = self.options.cache_folder or self.folder / CACHE
         for number, source in self.network.inputs.cacheable().items():
-            identity = known[number].digest or _fingerprint(source.embedder, sentences)
+            digest = known[number].digest or _fingerprint(source.embedder, sentences)
+            identity = f"{digest} {type(source.embedder).__name__}"
             names = {"identity": identity, "dtype": self.settings.cache, "name": known[number].name}
             source.cache = open_cache(folder, source.embedder, sentences, **names, progress=self.progress)
 

@@ -38,6 +38,9 @@ class InputSettings:
     vectors, layer 0 if there are none, plus the other layers by learned weights."""
     mix_weights: tuple[float, ...] | None = None
     """Fixed weights of the layers, in place of learned ones; for the static mix of those from 1 on."""
+    whole_words: Literal["auto", "yes", "no"] = "auto"
+    """Where tokens are single characters, give each the vectors of its word too, and its place in it.
+    auto: if the data is cut into Chinese characters and a model reads words."""
     output_mix: bool = False
     """Put a second mix beside what the task's encoder gives."""
     mix_penalty: float = 0.001
@@ -60,6 +63,8 @@ class InputSettings:
             raise ConfigError("output_mix is a second mix: where layers stand apart, mix 'apart', there is none")
         if self.mix_weights is not None and self.mix not in ("learned", "static"):
             raise ConfigError(f"mix_weights are the layers' weights: the mix {self.mix!r} has its own")
+        if self.whole_words == "yes" and self.trainable != "mix":
+            raise ConfigError("whole_words are read by frozen models: trainable 'mix'")
         _check_from(self, 0, "mix_penalty", "unfreeze_epochs")
         _check_from(self, ABOVE_ZERO, "tuned_rate", "lower_rate")
 

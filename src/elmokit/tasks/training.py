@@ -22,6 +22,7 @@ from elmokit.tasks.loop import CACHE, TaskTraining
 from elmokit.tasks.predictor import CONFIG, COPIES, Network, Predictor, TaskConfig, fetch, identify, write_copies
 from elmokit.tasks.readers.lines import reading_as
 from elmokit.tasks.task import INPUT_OPTIONS, OPTIONS, TRAINING_OPTIONS, FitOptions, InputSettings, Task, checked
+from elmokit.tasks.whole_words import are_characters_of_words
 from elmokit.text.encodings import UTF8
 from elmokit.text.tokenizers import get_tokenizer
 
@@ -144,11 +145,17 @@ def fit(
     progress.message(f"{len(items[0]):,} examples to learn from, {len(items[1]):,} to measure on")
     if counts:
         progress.message(shown_counts(counts))
+    inputs = task.inputs or options.inputs or InputSettings()
+    sentences = (sentence for item in items[0] for sentence in item.sentences)
+    frozen = task.inputs is None and inputs.trainable == "mix"
+    if frozen and inputs.whole_words == "auto" and are_characters_of_words(sentences, models):
+        inputs = replace(inputs, whole_words="yes")
+        progress.message("tokens are single characters: each is read in its word too, unless --whole-words no")
     config = TaskConfig(
         task=task.name,
         settings=msgspec.to_builtins(options.settings or task.settings()),
         labels=labels,
-        inputs=task.inputs or options.inputs or InputSettings(),
+        inputs=inputs,
         tokenizer=options.tokenizer,
         embedders=tuple(identify(*named) for named in embedders.items()),
     )
