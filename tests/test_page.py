@@ -242,6 +242,7 @@ def test_points_and_lines_are_linked(open_page):
     page.wait_for_selector(".scatter canvas")
     page.locator(".line").nth(2).click()
     page.wait_for_url(re.compile(r"line=2"))
+    page.wait_for_selector(".line[aria-selected=true]")  # the address is there first
     assert page.locator(".line[aria-selected=true]").count() == 1
     assert page.locator(".whole mark").inner_text() == "bank"
     page.keyboard.press("ArrowDown")
