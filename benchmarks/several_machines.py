@@ -58,7 +58,8 @@ def command(args: argparse.Namespace, output: Path) -> list[str]:
 def on_workers(args: argparse.Namespace, machine: str, output: Path, *options: str) -> "subprocess.Popen[str]":
     """The same, divided among the workers."""
     divided = [*command(args, output), "--shards", str(args.shards), "--dask", cluster.SCHEDULER, *options]
-    return subprocess.Popen(cluster.inside(machine, *divided), stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}  # where it wrote is no result
+    return subprocess.Popen(cluster.inside(machine, *divided), text=True, **pipes)
 
 
 def scaling(args: argparse.Namespace, machines: tuple[str, str], folder: Path) -> None:
