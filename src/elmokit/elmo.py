@@ -8,7 +8,7 @@ from functools import partial
 from hashlib import blake2b
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -19,11 +19,22 @@ from elmokit.answers import html_table
 from elmokit.checkpoints import read_checkpoint, write_checkpoint
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.config import check_at_least, config_to_dict
-from elmokit.embedder import Layers, LogLikelihoods, Predictions, Sentence, TokenVectors, Vectors, choose_layers
+from elmokit.embedder import (
+    Layers,
+    LogLikelihoods,
+    Pooling,
+    Predictions,
+    Sentence,
+    TokenVectors,
+    Vectors,
+    choose_layers,
+    pooled,
+)
 from elmokit.errors import CheckpointError, ConfigError, DataError
 from elmokit.hub import fetch, local_path
 from elmokit.hub.huggingface import push
 from elmokit.model.bilm import State
+from elmokit.model.device import usable_device
 from elmokit.model.engine import Engine
 from elmokit.model.language_model import LanguageModel
 from elmokit.model.linear import Precision
@@ -39,7 +50,6 @@ from elmokit.text.vocabulary import BOS, EOS, Vocabulary
 from elmokit.text.words import WordEncoder
 
 T = TypeVar("T")
-Pooling = Literal["mean", "max"]
 BOUNDS = 2  # every sentence stands between <S> and </S>
 CHUNK_BATCHES = 4  # a stream is sorted by length within so many batches
 
@@ -330,9 +340,10 @@ class Elmo:
         def compute() -> Tensor:
             x = self._flat_vectors(batch)
             if layers == 0 and not self.stateful:
-                return self._checked(x.repeat(1, 2))
+                return x.repeat(1, 2)
             run = partial(self._stateful_layers, rows=rows) if self.stateful else self._stateless_layers
-            return self._checked(choose_layers(run(x, lengths), layers))  # (N, 2P) or (L + 1, N, 2P)
+            chosen: Tensor = choose_layers(run(x, lengths), layers)  # (N, 2P) or (L + 1, N, 2P)
+            return chosen
 
         outputs = self._alone(compute)
         found, ends = outputs.cpu().numpy(), accumulate(lengths)
@@ -372,26 +383,26 @@ class Elmo:
         if gradients:
             layers: Tensor = self.bilm(self._flat_vectors(batch, gradients=True), lengths)[0]
             return layers
-
-        def compute() -> Tensor:
-            return self._checked(self._stateless_layers(self._flat_vectors(batch), lengths))
-
-        return self._alone(compute).clone()  # a tensor that autograd may keep
+        frozen = self._alone(lambda: self._stateless_layers(self._flat_vectors(batch), lengths))
+        return frozen.clone()  # a tensor that autograd may keep
 
     def _alone(self, compute: Callable[[], Tensor]) -> Tensor:
-        """What is computed without gradients, where no operation wakes torch's own threads, whose cores are needed."""
-        if self.on_cpu:
-            return side_by_side([compute])[0]
-        with torch.inference_mode():
-            return compute()
+        """What is computed without gradients, on the engine's own threads: torch's would wait on cores that it needs.
 
-    def _checked(self, outputs: Tensor) -> Tensor:
-        """The outputs, if they are finite: weights may be numbers and yet so large that their products are none."""
-        if not self.allow_nonfinite and not outputs.sum().isfinite() and not outputs.isfinite().all():
-            raise CheckpointError(
-                f"{self.source}: its vectors are not finite: weights are far too large. Is it damaged?"
-            )
-        return outputs
+        Weights may be numbers and yet so large that their products are none.
+        """
+
+        def checked() -> Tensor:
+            outputs = compute()
+            if not self.allow_nonfinite and not outputs.sum().isfinite() and not outputs.isfinite().all():
+                told = "its vectors are not finite: weights are far too large. Is it damaged?"
+                raise CheckpointError(f"{self.source}: {told}")
+            return outputs
+
+        if self.on_cpu:
+            return side_by_side([checked])[0]
+        with torch.inference_mode():
+            return checked()
 
     def _flat_vectors(self, batch: list[list[str]], *, gradients: bool = False) -> Tensor:
         """The context-free vectors of all tokens end to end, (N, P); every distinct word is computed once."""
@@ -402,23 +413,3 @@ class Elmo:
         else:
             vectors = self.bilm.tokens(*as_tensors(self.encoder.encode(list(indices)), self.device))
         return vectors[torch.tensor([indices[word] for word in words], device=self.device)]
-
-
-def pooled(arrays: Iterable[Vectors], pooling: Pooling, width: int) -> Vectors:
-    """One vector per sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
-    if pooling not in get_args(Pooling):
-        raise ConfigError(f"unknown pooling {pooling!r}: known are {', '.join(get_args(Pooling))}")
-    pool, empty = np.mean if pooling == "mean" else np.max, np.zeros(width, np.float32)
-    found = [pool(part, axis=0) if len(part) else empty for part in arrays]
-    return np.stack(found) if found else np.zeros((0, width), np.float32)
-
-
-def usable_device(name: str | torch.device) -> torch.device:
-    """The device of that name, which must be here."""
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"device {str(name)!r} cannot be used here: {reason}") from None
-    return device

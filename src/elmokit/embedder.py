@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from elmokit.answers import html_table
-from elmokit.errors import MissingExtraError
+from elmokit.errors import ConfigError, MissingExtraError
 
 Vectors = NDArray[np.float32]
 Layers = Literal["average", "top", "all"] | int
+Pooling = Literal["mean", "max"]
 Sentence = str | Sequence[str]
 
 
@@ -20,6 +21,15 @@ def choose_layers(everything: Any, layers: Layers) -> Any:
     if layers == "all":
         return everything
     return everything.mean(axis=0) if layers == "average" else everything[-1 if layers == "top" else layers]
+
+
+def pooled(arrays: Iterable[Vectors], pooling: Pooling, width: int) -> Vectors:
+    """One vector per sentence, (sentences, width): the mean or maximum of its tokens; zeros for an empty one."""
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"unknown pooling {pooling!r}: known are {', '.join(get_args(Pooling))}")
+    pool, empty = np.mean if pooling == "mean" else np.max, np.zeros(width, np.float32)
+    found = [pool(part, axis=0) if len(part) else empty for part in arrays]
+    return np.stack(found) if found else np.zeros((0, width), np.float32)
 
 
 SHOWN_NUMBERS = 6  # of a vector, in a notebook

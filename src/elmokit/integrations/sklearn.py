@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.elmo import Elmo, Pooling, load, pooled
-from elmokit.embedder import Layers, Vectors
+from elmokit.elmo import Elmo, load
+from elmokit.embedder import Layers, Pooling, Vectors, pooled
 from elmokit.errors import CheckpointError, ConfigError, DataError, MissingExtraError
 from elmokit.model.linear import Precision
 from elmokit.text.brackets import read_brackets

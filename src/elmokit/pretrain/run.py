@@ -30,10 +30,11 @@ from torch import Tensor
 from elmokit import files
 from elmokit.checkpoints.checkpoint import Checkpoint
 from elmokit.checkpoints.native import write as write_native
-from elmokit.elmo import Elmo, usable_device
+from elmokit.elmo import Elmo
 from elmokit.embedder import Embedder
 from elmokit.errors import CheckpointError, ConfigError, ElmoError, OutputError
 from elmokit.model.cloze import Cloze
+from elmokit.model.device import usable_device
 from elmokit.model.language_model import CLOZE
 from elmokit.pretrain.cloze import cloze_scores, train_cloze
 from elmokit.pretrain.corpus import (

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter
 
-from elmokit.elmo import pooled
-from elmokit.embedder import Layers, Vectors
+from elmokit.embedder import Layers, Vectors, pooled
 from elmokit.lexicon.occurrences import unit_vectors
 from elmokit.serve.budget import Share
 from elmokit.serve.refusals import JSON, RefusedError

@@ -6,6 +6,7 @@ import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from elmokit.config import MOST_LAYERS
+from elmokit.embedder import Pooling
 from elmokit.lexicon.settings import Direction, SenseBy, View
 
 T = TypeVar("T")
@@ -29,7 +30,6 @@ Encoding = Annotated[
     Literal["float", "base64"],
     Field(description="Numbers, or base64 of little-endian 32-bit floats: a fifth the size."),
 ]
-Pooling = Literal["mean", "max"]
 Texts = Text | list[Text]
 Count = Annotated[int, Field(ge=1, le=1000)]
 Model = Annotated[Text | None, Field(description="A name of `GET /info`; the first unless given.")]
